@@ -1,0 +1,24 @@
+# make repro   sets up, then runs the whole pipeline
+# make test    sets up, then runs the tests
+SHELL  := /bin/bash
+# learn2learn is compiled at set-up, so the interpreter needs its headers (Debian: python3-dev, python3-venv).
+USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)] or not os.path.exists(sysconfig.get_path('include') + '/Python.h'))
+PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: setup repro test lint guard lock clean
+setup: .venv/installed
+repro: setup ; dvc repro
+test:  setup ; python -m pytest -q tests
+lint:  setup ; ruff check . && ruff format --check .
+guard: setup ; python -m pipelines.guard
+lock:  setup ; uv pip compile pyproject.toml --all-extras --universal --generate-hashes --quiet -o requirements.lock
+clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
+
+# The venv is complete when its stamp is newer than the lock; a broken install leaves no stamp.
+.venv/installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or 3.12 with venv and headers was found (Debian: python3-venv, python3-dev). Name one: make setup PYTHON=/path/to/python3.12"; exit 1; }
+	"$(PYTHON)" -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
+	.venv/bin/uv pip install --python .venv/bin/python --compile-bytecode --no-deps -r requirements.lock
+	touch $@

@@ -1,0 +1,80 @@
+"""The one container for labelled images, and its .npz file."""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipelines.errors import UserError
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images.
+
+    Attributes:
+        images: uint8 [n, H, W, C].
+        labels: int64 [n], 0 to classes - 1.
+        ids: int64 [n], the record's name: where it stood in its source. It says nothing about content, so maps that
+            must not look at content (record to teacher) use it. Synthetic images have none (-1).
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index) -> "Images":
+        return Images(self.images[index], self.labels[index], self.ids[index])
+
+    @property
+    def pixels(self) -> np.ndarray:
+        """float32 [n, H, W, C] in [0, 1]."""
+        return self.images.astype(np.float32) / 255
+
+    def save(self, path: Path) -> None:
+        np.savez_compressed(path, images=self.images, labels=self.labels, ids=self.ids)
+
+
+def synthetic(pixels: np.ndarray, labels: np.ndarray) -> Images:
+    """Images from floats [n, H, W, C] in [0, 1]; they carry no record ids."""
+    images = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
+    return Images(images, labels.astype(np.int64), np.full(len(labels), -1, np.int64))
+
+
+def concatenate(sets: list[Images]) -> Images:
+    return Images(*(np.concatenate([getattr(s, field) for s in sets]) for field in ("images", "labels", "ids")))
+
+
+def load(path: Path) -> Images:
+    """Reads a container; `images` may lack the channel axis, and `ids` default to the position in the file.
+
+    Raises:
+        UserError: the file is absent, truncated, or not such a container.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            content = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing. Run the stage that makes it, or put it there.") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise UserError(f"{path} is corrupt or truncated, not a readable .npz ({error}).") from None
+    return _checked(content, path)
+
+
+def _checked(content: dict[str, np.ndarray], path: Path) -> Images:
+    if not {"images", "labels"} <= set(content):
+        raise UserError(f"{path} must hold 'images' and 'labels'. Got {sorted(content)} instead.")
+    images, labels = content["images"], content["labels"]
+    images = images[..., None] if images.ndim == 3 else images
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise UserError(f"'images' of {path} must be uint8 [n, H, W, C]. Got {images.dtype} {images.shape} instead.")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) != len(images):
+        raise UserError(
+            f"'labels' of {path} must be ints [n], one per image. Got {labels.dtype} {labels.shape} instead."
+        )
+    ids = content.get("ids", np.arange(len(labels)))
+    return Images(images, labels.astype(np.int64), ids.astype(np.int64))

@@ -1,0 +1,93 @@
+"""How records are dealt to clients: label skew (Dirichlet), label shards, or iid. A simulation of silos."""
+
+import numpy as np
+
+from pipelines.config import Partition
+from pipelines.errors import UserError
+
+TRIES = 10_000
+
+
+def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Disjoint record positions per client, by the named scheme.
+
+    Raises:
+        UserError: there are more clients than records, or the scheme cannot give each client `min_records`.
+    """
+    clients = settings.clients
+    if len(labels) < len(clients):
+        raise UserError(
+            f"The 'clients' parameter of partition must name at most as many clients as there are training records. "
+            f"Got {len(clients)} clients for {len(labels)} records instead. (params.yaml)"
+        )
+    parts = {"dirichlet": dirichlet, "shards": label_shards, "iid": iid}[settings.scheme](labels, settings, rng)
+    if min(map(len, parts)) < settings.min_records:
+        raise UserError(
+            f"The 'min_records' parameter of partition must be reachable: {len(labels)} records over {len(clients)} "
+            f"clients ({settings.scheme}) left one with {min(map(len, parts))}. "
+            f"Got {settings.min_records} instead. (params.yaml)"
+        )
+    return {client: np.sort(part) for client, part in zip(clients, parts)}
+
+
+def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+    """Label skew with NIID-Bench's balancing rule: per class, shares ~ Dirichlet(alpha), zero for a client that
+    already holds its even part of all records; re-drawn until every client has `min_records`."""
+    count = len(settings.clients)
+    for _ in range(TRIES):
+        parts: list[list[int]] = [[] for _ in range(count)]
+        for label in np.unique(labels):
+            records = rng.permutation(np.flatnonzero(labels == label))
+            shares = rng.dirichlet(np.full(count, settings.alpha))
+            shares *= [len(part) < len(labels) / count for part in parts]
+            if not shares.sum() > 0:  # all the mass fell on full clients: a draw to discard
+                break
+            cuts = (np.cumsum(shares / shares.sum()) * len(records)).astype(int)[:-1]
+            for part, piece in zip(parts, np.split(records, cuts)):
+                part.extend(piece.tolist())
+        else:
+            if min(map(len, parts)) >= settings.min_records:
+                break
+    return [np.array(part, dtype=np.int64) for part in parts]
+
+
+def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+    """Sorted by label, cut into equal pieces, `shards_per_client` of them dealt to each (McMahan et al. 2017)."""
+    count = len(settings.clients)
+    by_label = rng.permutation(len(labels))
+    by_label = by_label[np.argsort(labels[by_label], kind="stable")]
+    pieces = np.array_split(by_label, count * settings.shards_per_client)
+    order = rng.permutation(len(pieces)).reshape(count, -1)
+    return [np.concatenate([pieces[piece] for piece in own]) for own in order]
+
+
+def iid(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+    return np.array_split(rng.permutation(len(labels)), len(settings.clients))
+
+
+def split(labels: np.ndarray, fractions: list[float], rng: np.random.Generator) -> list[np.ndarray]:
+    """Disjoint positions: one part per fraction and the rest last, each close to its fraction of every class.
+
+    The records are shuffled, sorted by class and dealt out in turn, so classes with a single record work too.
+    """
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    owner = np.full(len(order), len(fractions))
+    for part, fraction in enumerate(fractions):
+        free = np.flatnonzero(owner == len(fractions))
+        share = fraction / (1 - sum(fractions[:part]))
+        steps = np.floor(np.arange(1, len(free) + 1) * share + 0.5)
+        owner[free[np.diff(steps, prepend=0) > 0]] = part
+    return [np.sort(order[owner == part]) for part in range(len(fractions) + 1)]
+
+
+def few_labels(train: dict[str, np.ndarray], client: str, keep: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The small client keeps `keep` of its training records; the surplus is dealt to the others, so nothing is lost
+    and its own test part stays large enough to measure it."""
+    shuffled = rng.permutation(train[client])
+    others = [name for name in train if name != client]
+    extra = dict(zip(others, np.array_split(shuffled[keep:], len(others)))) if others else {}
+    return {
+        name: np.sort(shuffled[:keep] if name == client else np.concatenate([own, extra[name]]))
+        for name, own in train.items()
+    }

@@ -1,0 +1,41 @@
+"""Accuracy and macro-F1 on whole test sets, and the summary of a method over clients."""
+
+import numpy as np
+import torch
+from sklearn.metrics import f1_score
+from torch import nn
+
+from pipelines.datasets.containers import Images
+from pipelines.training.tensors import tensors
+
+
+def predictions(model: nn.Module, data: Images) -> np.ndarray:
+    """int64 [n]: the most likely class of every image."""
+    images, _ = tensors(data, next(model.parameters()).device)
+    model.eval()
+    with torch.no_grad():
+        return np.concatenate([model(part).argmax(1).cpu().numpy() for part in images.split(1000)])
+
+
+def scores(model: nn.Module, data: Images) -> dict[str, float]:
+    """{"accuracy", "macro_f1"} over the whole set.
+
+    macro_f1 averages over the classes that the set itself holds, a list that no prediction can change: a client with
+    six classes can reach 1.
+    """
+    predicted = predictions(model, data)
+    labels = np.unique(data.labels)
+    macro = f1_score(data.labels, predicted, labels=labels, average="macro", zero_division=0)
+    return {"accuracy": float(np.mean(predicted == data.labels)), "macro_f1": float(macro)}
+
+
+def over_clients(values: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Mean, worst and spread (standard deviation) over clients, each client counting alike."""
+    accuracy = np.array([entry["accuracy"] for entry in values.values()])
+    macro = np.array([entry["macro_f1"] for entry in values.values()])
+    return {
+        "mean_accuracy": float(accuracy.mean()),
+        "worst_accuracy": float(accuracy.min()),
+        "spread_accuracy": float(accuracy.std()),
+        "mean_macro_f1": float(macro.mean()),
+    }

@@ -1,0 +1,78 @@
+"""Reading and writing: outputs appear whole or not at all, and a bad file is named in one sentence."""
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipelines.errors import UserError
+from pipelines.paths import SCRATCH
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yields an empty folder that becomes `path` when the block ends well, and vanishes when it does not.
+
+    It is filled inside `.scratch`, which Git ignores: a killed run leaves nothing beside the outputs, where a folder
+    dependency of DVC or a `git add -A` would find it.
+    """
+    partial = SCRATCH / "partial" / f"{str(path).replace('/', '.')}.{os.getpid()}"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(partial, path)
+    except OSError as error:
+        raise UserError(f"Could not write {path}: {error.strerror or error}. Nothing was left half-written.") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Standard JSON: an infinite epsilon is written as the string "inf"."""
+    path.write_text(json.dumps(_finite(content), indent=1) + "\n")
+
+
+def read_json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+
+
+def write_csv(path: Path, rows: list[dict]) -> None:
+    """One line per row, columns in the order in which they first appear; a missing cell is empty."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[dict]:
+    try:
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    return value

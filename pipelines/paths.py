@@ -1,0 +1,45 @@
+"""Where each artifact lives. Two folder names carry the privacy rule: everything private lies under
+`data/private` or `models/private` (and the experimenter's `reports`); only `data/synthetic` and
+`models/initial`, which is computed from it alone, may leave (guard.py)."""
+
+from pathlib import Path
+
+SCRATCH = Path(".scratch")
+RAW = Path("raw")
+REPORTS = Path("reports")
+
+
+def prepared(dataset: str) -> Path:
+    return Path("data/private") / dataset / "prepared"
+
+
+def shards(dataset: str) -> Path:
+    return Path("data/private") / dataset / "clients"
+
+
+def generator(dataset: str, client: str, name: str) -> Path:
+    return Path("models/private/generators") / dataset / client / name
+
+
+def synthetic(dataset: str, client: str, name: str) -> Path:
+    return Path("data/synthetic") / dataset / client / name
+
+
+def quality(dataset: str, client: str, name: str) -> Path:
+    return Path("models/private/quality") / dataset / client / name
+
+
+def initial(dataset: str, name: str) -> Path:
+    return Path("models/initial") / dataset / name
+
+
+def personal(dataset: str, name: str) -> Path:
+    return Path("models/private/personal") / dataset / name
+
+
+def baseline(dataset: str, algorithm: str) -> Path:
+    return Path("models/private/baselines") / dataset / algorithm
+
+
+def report(dataset: str) -> Path:
+    return REPORTS / dataset

@@ -1,0 +1,55 @@
+"""The Gaussian mechanism on integers: a plan made from the budget, and the release itself.
+
+Quantity: an integer vector, the sum over records (or teachers) of contributions on a lattice of step 1 / `scale`.
+Noise: discrete Gaussian on the same lattice. Guarantee: mu-GDP at delta minus the rounding slack (accounting.py), so
+the exact continuous bound serves discrete noise and floating-point attacks find no floats.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.privacy import accounting
+from pipelines.privacy.noise import Noise
+
+SLACK_SHARE = 1e-3  # of delta, set aside for the lattice
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One client's (epsilon, delta) for one release of a generator. Infinite epsilon: a named non-private mode."""
+
+    epsilon: float
+    delta: float
+
+    @property
+    def mu(self) -> float:
+        """What may be spent: the exact bound at delta less the share kept for the lattice."""
+        return accounting.gdp_mu(epsilon=self.epsilon, delta=self.delta * (1 - SLACK_SHARE))
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+
+def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
+    """Lattice steps per unit: the least power of two at which `draws` noise values of deviation `sigma` keep the
+    rounding slack within its share of delta. Without noise a fixed fine lattice serves."""
+    if not budget.private:
+        return 2**20
+    epsilon = min(budget.epsilon, accounting.LARGEST_EPSILON)
+    allowed = SLACK_SHARE * budget.delta / accounting.rounding_slack(epsilon=epsilon, sigma=8.0, draws=draws)
+    return 2 ** max(0, math.ceil(math.log2(8.0 / math.sqrt(min(allowed, 1.0)) / sigma)))
+
+
+def on_lattice(values: np.ndarray, scale: int) -> np.ndarray:
+    """int64; cut towards zero, so that no contribution's norm grows and the sensitivity holds exactly."""
+    return np.trunc(values * scale).astype(np.int64)
+
+
+def release(total: np.ndarray, *, sigma: float, scale: int, noise: Noise) -> np.ndarray:
+    """The noisy sum in original units, float64. `total` is int64 in lattice steps; sigma in original units."""
+    if sigma > 0:
+        total = total + noise.discrete_gaussian(total.shape, sigma * scale)
+    return total / scale

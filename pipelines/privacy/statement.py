@@ -1,0 +1,45 @@
+"""The privacy statement that stands beside every released number (DESIGN rule 1)."""
+
+from dataclasses import asdict, dataclass, field
+
+NOT_COVERED = (
+    "the locally fine-tuned model",
+    "metrics computed on private records",
+    "timing",
+    "a person whose records lie at several clients or number more than one",
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Who is protected from what, at which price, and by whose arithmetic.
+
+    epsilon, delta: the guarantee. mu: what the planned noise gives, the same guarantee as Gaussian DP.
+    sensitivity, sigma: of the released sum, L2, in its own units. details: the mechanism's own parameters.
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    mu: float
+    guarantee: str  # formal | none
+    noise: str
+    accountant: str = "exact Gaussian DP (mu), discrete noise with its slack inside delta"
+    unit: str = "record"
+    relation: str = "add or remove one record"
+    sampling: str = "none"
+    details: dict = field(default_factory=dict)
+    not_covered: tuple[str, ...] = NOT_COVERED
+
+    @property
+    def sentence(self) -> str:
+        if self.guarantee != "formal":
+            why = "not private at all (epsilon infinite)" if self.epsilon == float("inf") else f"void: {self.noise}"
+            return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
+        return (
+            f"Anyone who sees these images and everything else about all other records learns about one record at most "
+            f"what ({self.epsilon:g}, {self.delta:g})-differential privacy allows ({self.relation})."
+        )
+
+    def as_dict(self) -> dict:
+        return {**asdict(self), "statement": self.sentence}

@@ -1,0 +1,54 @@
+"""`gan`: a conditional GAN without any privacy, the upper line for `datalens`. It ignores the client's epsilon and
+says so in its statement; everything made with it is marked `guarantee: none`."""
+
+import math
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from models.teachers import MlpTeacher
+from pipelines.config import Gan
+from pipelines.datasets.containers import Images
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import Noise
+from pipelines.privacy.statement import Statement
+from pipelines.synthesis import neural
+from pipelines.synthesis.ensemble import Ensemble
+from pipelines.synthesis.registry import Plan, Space
+
+
+def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
+    statement = Statement(
+        mechanism="gan (trained on the records themselves)",
+        epsilon=math.inf,
+        delta=budget.delta,
+        mu=math.inf,
+        guarantee="none",
+        noise="none",
+        details={"settings": settings.model_dump(), "labels": "uniform over the declared classes"},
+    )
+    return Plan(settings, space, statement, lines=("gan: NOT PRIVATE, epsilon is infinite whatever the budget says",))
+
+
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+    """One discriminator on the whole shard, the generator through its gradients."""
+    settings = plan.settings
+    generator = neural.generator(plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed)
+    optimiser = torch.optim.Adam(generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999))
+    network = MlpTeacher(shape=plan.space.shape, classes=plan.space.classes, hidden=settings.hidden)
+    everyone = np.zeros(len(shard), np.int64)
+    critic = Ensemble(network, shard, everyone, count=1, learning_rate=settings.learning_rate, seed=seed + 1)
+    stream = torch.Generator().manual_seed(seed + 2)
+    for _ in tqdm(range(settings.steps), desc="gan", disable=None, mininterval=1):
+        z, labels = generator.draw(settings.batch, stream)
+        fakes = generator(z, labels)
+        critic.train_step(fakes.detach(), labels)
+        direction = critic.image_gradients(fakes, labels)[0].reshape(fakes.shape)
+        optimiser.zero_grad(set_to_none=True)
+        fakes.backward(-direction)
+        optimiser.step()
+    return neural.state(generator)
+
+
+sample = neural.sample

@@ -1,0 +1,56 @@
+"""The interface of a generator, and how one is found.
+
+A generator is a module `pipelines/synthesis/NAME.py` with three functions; its settings are a block of config.py.
+
+    plan(settings, budget, space) -> Plan
+        Everything about the release that is decided before a private record is read: steps, noise, sensitivity.
+    fit(shard, plan, noise, seed) -> state
+        The release: a dict of numpy arrays, and all that later stages may see of the shard.
+    sample(state, count, seed) -> Images
+        Post-processing: `count` synthetic images; labels follow the state's `histogram`.
+"""
+
+import importlib
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from pipelines.config import GENERATORS
+from pipelines.privacy.statement import Statement
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is public about the images: side and channels, and the declared number of classes."""
+
+    height: int
+    width: int
+    channels: int
+    classes: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.height, self.width, self.channels
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A release, decided.
+
+    Attributes:
+        statement: its privacy statement; `guarantee` and `noise` are filled from the noise source when it runs.
+        weak: why this plan can only make noise, judged from public numbers alone; empty when it can work.
+        lines: what a user should read before it runs.
+    """
+
+    settings: Any
+    space: Space
+    statement: Statement
+    weak: tuple[str, ...] = ()
+    lines: tuple[str, ...] = field(default=())
+
+
+def load(name: str) -> ModuleType:
+    if name not in GENERATORS:
+        raise KeyError(name)
+    return importlib.import_module(f"pipelines.synthesis.{name}")

@@ -1,0 +1,36 @@
+"""How every stage starts and ends: arguments, parameters, one sentence and exit 1 for a user's mistake."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported; small networks only lose by more
+
+from pipelines import config
+from pipelines.errors import UserError
+
+
+def main(run: Callable, *arguments: str) -> None:
+    """Calls `run(params, argument, ...)` with the named command-line arguments."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    for argument in arguments:
+        parser.add_argument(f"--{argument}", required=True)
+    names = vars(parser.parse_args())
+    try:
+        params = config.load()
+        _check_names(params, names)
+        run(params, *(names[argument] for argument in arguments))
+    except UserError as error:
+        sys.exit(f"Error: {error}")
+    except OSError as error:
+        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted.")
+
+
+def _check_names(params: config.Params, names: dict[str, str]) -> None:
+    known = {"dataset": params.datasets, "client": list(params.clients), "generator": params.synthesis.generators}
+    for argument, name in names.items():
+        if argument in known and name not in known[argument]:
+            raise UserError(f"The '--{argument}' argument must be one of {known[argument]}. Got {name!r} instead.")

@@ -1,0 +1,26 @@
+"""partition@DATASET: deals the pool to the clients and splits each shard into train, validation and test. Private."""
+
+import numpy as np
+
+from pipelines import paths, seeds
+from pipelines.config import Params
+from pipelines.datasets import containers, shards
+from pipelines.files import new_folder
+from stages.cli import main
+
+
+def run(params: Params, dataset: str) -> None:
+    pool = containers.load(paths.prepared(dataset) / "pool.npz")
+    rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
+    cut = shards.cut(pool, params.partition, rng)
+    with new_folder(paths.shards(dataset)) as folder:
+        for client, shard in cut.items():
+            shard.save(folder / client)
+    for client, shard in cut.items():
+        classes = len(np.unique(shard.train.labels))
+        sizes = ", ".join(f"{len(getattr(shard, part))} {part}" for part in shards.PARTS)
+        print(f"{dataset}/{client}: {sizes}; {classes} classes in train")
+
+
+if __name__ == "__main__":
+    main(run, "dataset")

@@ -1,0 +1,24 @@
+"""prepare@DATASET: reads the source and splits off the global test set, before anything else happens."""
+
+import numpy as np
+
+from pipelines import paths, seeds
+from pipelines.config import Params
+from pipelines.datasets import partitions, sources
+from pipelines.files import new_folder
+from stages.cli import main
+
+
+def run(params: Params, dataset: str) -> None:
+    profile = params.profiles[dataset]
+    data = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape)
+    rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
+    test, pool = partitions.split(data.labels, [params.prepare.test_fraction], rng)
+    with new_folder(paths.prepared(dataset)) as folder:
+        data[pool].save(folder / "pool.npz")
+        data[test].save(folder / "test.npz")
+    print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set")
+
+
+if __name__ == "__main__":
+    main(run, "dataset")
