@@ -4,6 +4,6 @@ import hashlib
 
 
 def derive(seed: int, *names: object) -> int:
-    """A 63-bit seed for the operation called `names`. Never used for privacy noise (privacy/noise.py)."""
+    """A 31-bit seed for the operation called `names`. Never used for privacy noise (privacy/noise.py)."""
     text = "/".join(map(str, (seed, *names)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

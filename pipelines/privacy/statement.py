@@ -14,14 +14,14 @@ NOT_COVERED = (
 class Statement:
     """Who is protected from what, at which price, and by whose arithmetic.
 
-    epsilon, delta: the guarantee. mu: what the planned noise gives, the same guarantee as Gaussian DP.
+    epsilon, delta: the guarantee. mu: the same as Gaussian DP, where the mechanism has one.
     sensitivity, sigma: of the released sum, L2, in its own units. details: the mechanism's own parameters.
     """
 
     mechanism: str
     epsilon: float
     delta: float
-    mu: float
+    mu: float | None
     guarantee: str  # formal | none
     noise: str
     accountant: str = "exact Gaussian DP (mu), discrete noise with its slack inside delta"

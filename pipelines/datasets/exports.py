@@ -1,0 +1,24 @@
+"""Reading what the clients handed out: their synthetic sets and the privacy on their cards."""
+
+from pipelines import paths
+from pipelines.datasets.containers import Images, load
+from pipelines.files import read_json
+
+
+def images(dataset: str, clients: list[str], generator: str) -> dict[str, Images]:
+    """Every roster client's synthetic set; folders of clients no longer on the roster are ignored."""
+    return {client: load(paths.synthetic(dataset, client, generator) / "images.npz") for client in sorted(clients)}
+
+
+def card(dataset: str, client: str, generator: str) -> dict:
+    return read_json(paths.synthetic(dataset, client, generator) / "card.json")
+
+
+def privacy(dataset: str, clients: list[str], generator: str) -> dict:
+    """{"epsilon_max": over the clients' cards, "guarantee": formal only if every card says so}."""
+    statements = [card(dataset, client, generator)["privacy"] for client in sorted(clients)]
+    formal = all(statement["guarantee"] == "formal" for statement in statements)
+    return {
+        "epsilon_max": max(float(statement["epsilon"]) for statement in statements),
+        "guarantee": "formal" if formal else "none",
+    }

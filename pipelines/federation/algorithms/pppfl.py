@@ -1,0 +1,114 @@
+"""PPPFL: MAML across clients' synthetic sets, steadied by a moving average and cosine cycles.
+
+Per round, each client adapts the global model on its support set and replies with the query gradient at (second
+order: through) the adapted weights (paper Alg. 1-2). The server averages the gradients with client weights (eq. 4,
+whose printed denominator lost its exponential: the intended softmax of epsilon / rho is used), steps, and smooths:
+theta_t = zeta theta_new + (1 - zeta) theta_{t-1}. With `ema` and `cosine` off and uniform weights this is FedMeta.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import learn2learn as l2l
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipelines import seeds
+from pipelines.config import Meta
+from pipelines.datasets.containers import Images
+from pipelines.federation.messages import Payload, Reply, weighted_mean
+from pipelines.training.tensors import State, tensors, with_state
+
+
+@dataclass(frozen=True)
+class Server:
+    """weights: theta. round: outer steps done. optimiser: torch's own state of the outer optimiser."""
+
+    weights: State
+    settings: Meta
+    client_weights: dict[str, float]
+    round: int = 0
+    optimiser: dict[str, Any] = field(default_factory=dict)
+
+
+def client_update(
+    payload: Payload, *, model: nn.Module, support: Images, query: Images, settings: Meta, seed: int
+) -> Payload:
+    """The meta-gradient of the query loss after `inner_steps` on the support set (learn2learn's MAML)."""
+    with_state(model, payload.arrays)
+    on = next(model.parameters()).device
+    generator = torch.Generator().manual_seed(seeds.derive(seed, payload.scalars["round"]))
+    maml = l2l.algorithms.MAML(model, lr=settings.inner_learning_rate, first_order=settings.order == "first")
+    learner = maml.clone()
+    for _ in range(settings.inner_steps):
+        images, labels = _batch(support, settings.batch, generator, on)
+        learner.adapt(F.cross_entropy(learner(images), labels))
+    images, labels = _batch(query, settings.batch, generator, on)
+    logits = learner(images)
+    loss = F.cross_entropy(logits, labels)
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    arrays = {name: gradient.cpu().numpy() for (name, _), gradient in zip(model.named_parameters(), gradients)}
+    accuracy = (logits.argmax(1) == labels).float().mean().item()
+    return Payload(arrays, {"query_loss": loss.item(), "query_accuracy": accuracy})
+
+
+def server_step(state: Server, replies: list[Reply]) -> Server:
+    """One outer step on the weighted mean of the meta-gradients, then the moving average."""
+    settings = state.settings
+    gradient = weighted_mean(replies, [state.client_weights[reply.client] for reply in replies])
+    stepped, optimiser = _outer_step(state, gradient)
+    zeta = settings.zeta if settings.ema else 1.0
+    weights = {name: zeta * stepped[name] + (1 - zeta) * state.weights[name] for name in stepped}
+    return replace(state, weights=weights, round=state.round + 1, optimiser=optimiser)
+
+
+def outer_learning_rate(settings: Meta, round: int) -> float:
+    """beta(t) = beta / 2 (cos(pi s / L) + 1), s = (t - 1) mod L, L = ceil(T / M); constant without `cosine`."""
+    if not settings.cosine:
+        return settings.outer_learning_rate
+    length = math.ceil(settings.rounds / settings.cycles)
+    return settings.outer_learning_rate / 2 * (math.cos(math.pi * ((round - 1) % length) / length) + 1)
+
+
+def client_weights(settings: Meta, epsilons: dict[str, float], sizes: dict[str, int]) -> dict[str, float]:
+    """Weights summing to 1. `epsilon`: softmax of epsilon / rho (eq. 4); an infinite epsilon takes all, in the limit,
+    shared among those that are infinite. Sizes are those of the synthetic sets: public."""
+    clients = sorted(epsilons)
+    if settings.weights == "uniform":
+        scores = np.ones(len(clients))
+    elif settings.weights == "size_of_set":
+        scores = np.array([float(sizes[client]) for client in clients])
+    else:
+        logits = np.array([epsilons[client] for client in clients]) / settings.rho
+        top = logits.max()
+        scores = np.isinf(logits).astype(float) if math.isinf(top) else np.exp(logits - top)
+    return dict(zip(clients, (scores / scores.sum()).tolist()))
+
+
+def support_and_query(data: Images, fraction: float, seed: int) -> tuple[Images, Images]:
+    """A fixed split of a synthetic set; `fraction` of it is the query set."""
+    rows = np.random.default_rng(seed).permutation(len(data))
+    cut = max(1, round(len(data) * fraction))
+    return data[rows[cut:]], data[rows[:cut]]
+
+
+def _batch(data: Images, count: int, generator: torch.Generator, on) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = torch.randperm(len(data), generator=generator)[:count].numpy()
+    return tensors(data[rows], on)
+
+
+def _outer_step(state: Server, gradient: State) -> tuple[State, dict[str, Any]]:
+    """torch's Adam or SGD, as a function of weights, gradient and optimiser state."""
+    parameters = {name: nn.Parameter(torch.from_numpy(array.copy())) for name, array in state.weights.items()}
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[state.settings.outer_optimiser]
+    optimiser = kind(parameters.values(), lr=1.0)
+    if state.optimiser:
+        optimiser.load_state_dict(state.optimiser)
+    optimiser.param_groups[0]["lr"] = outer_learning_rate(state.settings, state.round + 1)
+    for name, parameter in parameters.items():
+        parameter.grad = torch.from_numpy(np.asarray(gradient[name]))
+    optimiser.step()
+    return {name: parameter.detach().numpy().copy() for name, parameter in parameters.items()}, optimiser.state_dict()

@@ -1,0 +1,111 @@
+"""Federated DP-SGD: each client takes noisy steps on its private records within its own budget; the server averages.
+
+Released per step: the sum over a Poisson lot of gradients clipped to C (sensitivity C, add or remove one record), plus
+N(0, (z C)^2). Divided by a public expected lot, never by a true count. Accounted per client before each step by RDP of
+the sampled Gaussian (`Budgeted`), and by PLD as the final figure. An empty lot is noised and counted like any other.
+Noise and lots come from a generator seeded by the operating system.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from pipelines.config import Dpsgd
+from pipelines.datasets.containers import Images
+from pipelines.federation.dp.per_sample import clipped_sum
+from pipelines.federation.messages import Payload, Reply, weighted_mean
+from pipelines.privacy import accounting
+from pipelines.privacy.statement import Statement
+from pipelines.training.tensors import State, state_of, tensors, with_state
+
+
+@dataclass(frozen=True)
+class Server:
+    weights: State
+
+
+@dataclass
+class Budgeted:
+    """One client's account: steps taken and the most it can afford. The check comes before the step."""
+
+    epsilon: float
+    delta: float
+    settings: Dpsgd
+    steps: int = 0
+
+    def __post_init__(self):
+        planned = self.settings.rounds * self.settings.local_steps
+        self.noise_multiplier = accounting.sampled_gaussian_noise(
+            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.settings.sampling_rate, steps=planned
+        )
+
+    def affords(self, steps: int) -> bool:
+        return self._spent(accounting.sampled_gaussian_epsilon, self.steps + steps) <= self.epsilon
+
+    def _spent(self, by, steps: int) -> float:
+        return by(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=self.settings.sampling_rate,
+            steps=steps,
+            delta=self.delta,
+        )
+
+    def statement(self, noise) -> Statement:
+        """What was spent: the RDP figure that stopped the run is the claim, PLD's is beside it."""
+        final = self._spent(accounting.sampled_gaussian_epsilon_pld, self.steps)
+        return Statement(
+            mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
+            epsilon=self._spent(accounting.sampled_gaussian_epsilon, self.steps),
+            delta=self.delta,
+            mu=None,
+            guarantee=noise.guarantee if self.noise_multiplier else "none",
+            noise="torch normal, generator seeded by the operating system"
+            if noise.guarantee == "formal"
+            else noise.source,
+            accountant="RDP of the sampled Gaussian",
+            sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
+            details={
+                "epsilon_by_pld": final,
+                "noise_multiplier": self.noise_multiplier,
+                "steps": self.steps,
+                "settings": self.settings.model_dump(),
+            },
+        )
+
+
+def client_update(
+    payload: Payload,
+    *,
+    model: nn.Module,
+    data: Images,
+    account: Budgeted,
+    generator: torch.Generator,
+) -> Payload | None:
+    """`local_steps` noisy steps from the global model, or None when the budget does not allow them."""
+    settings = account.settings
+    if not account.affords(settings.local_steps):
+        return None
+    with_state(model, payload.arrays)
+    on = next(model.parameters()).device
+    images, labels = tensors(data, on)
+    for _ in range(settings.local_steps):
+        account.steps += 1
+        lot = torch.rand(len(labels), generator=generator, device=generator.device) < settings.sampling_rate
+        _noisy_step(model, images[lot.to(on)], labels[lot.to(on)], account, generator)
+    return Payload(state_of(model), {"steps": account.steps})
+
+
+def server_step(state: Server, replies: list[Reply]) -> Server:
+    """The plain mean: weights by size would tell the server the sizes."""
+    return Server(weighted_mean(replies, [1.0] * len(replies)))
+
+
+def _noisy_step(model: nn.Module, images, labels, account: Budgeted, generator: torch.Generator) -> None:
+    settings = account.settings
+    total = clipped_sum(model, images, labels, settings.clipping_norm)
+    deviation = account.noise_multiplier * settings.clipping_norm
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator, device=generator.device).to(parameter.device)
+            parameter -= settings.learning_rate * (total[name] + deviation * noise) / settings.expected_lot

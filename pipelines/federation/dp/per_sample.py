@@ -1,0 +1,26 @@
+"""Per-sample gradients by torch.func, clipped and summed: the part of DP-SGD whose sensitivity is the clipping norm."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+
+def clipped_sum(
+    model: nn.Module, images: torch.Tensor, labels: torch.Tensor, clipping_norm: float
+) -> dict[str, torch.Tensor]:
+    """Sum over records of gradients scaled to L2 norm <= clipping_norm over all parameters together.
+
+    Adding or removing one record moves the sum by at most clipping_norm. An empty lot gives zeros.
+    """
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    if len(labels) == 0:
+        return {name: torch.zeros_like(tensor) for name, tensor in weights.items()}
+
+    def loss(parameters, image, label):
+        return F.cross_entropy(functional_call(model, parameters, (image[None],)), label[None])
+
+    gradients = vmap(grad(loss), in_dims=(None, 0, 0))(weights, images, labels)
+    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients.values()]).norm(dim=0)
+    scale = (clipping_norm / norms.clamp(min=1e-12)).clamp(max=1.0)
+    return {name: torch.einsum("n,n...->...", scale, g) for name, g in gradients.items()}

@@ -1,0 +1,16 @@
+"""The default engine: every client in this process, one after the other."""
+
+from collections.abc import Callable
+
+from pipelines.federation.messages import Payload, Reply
+
+
+class InProcess:
+    """handlers: each client's `client_update` with its data bound; None as an answer means the client has left."""
+
+    def __init__(self, handlers: dict[str, Callable[[Payload], Payload | None]]):
+        self.handlers = handlers
+
+    def call(self, payload: Payload) -> list[Reply]:
+        answers = ((client, self.handlers[client](payload)) for client in sorted(self.handlers))
+        return [Reply(client, answer) for client, answer in answers if answer is not None]

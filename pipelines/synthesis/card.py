@@ -1,0 +1,98 @@
+"""The card of an export: what it is, what it cost, what it is for. Nothing in it needs private data beyond the release.
+
+card.json is for programs; card.md carries the same with the front matter that dataset hubs read.
+"""
+
+import numpy as np
+
+from pipelines.config import Profile
+from pipelines.datasets.containers import Images
+
+SCHEMA = 1
+
+
+def public_metrics(data: Images, classes: int) -> dict:
+    """Checks that look at the synthetic images alone."""
+    flat = data.images.reshape(len(data), -1)
+    per_class = np.bincount(data.labels, minlength=classes)
+    means = data.pixels.reshape(len(data), -1).mean(1)
+    distinct = len(np.unique(flat, axis=0))
+    return {
+        "images": len(data),
+        "images_per_class": per_class.tolist(),
+        "duplicate_rate": 1 - distinct / len(data),
+        "pixel_mean": float(means.mean()),
+        "pixel_deviation_within_class": float(
+            np.mean([flat[data.labels == k].std(0).mean() / 255 for k in np.flatnonzero(per_class)])
+        ),
+    }
+
+
+def card(*, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile) -> dict:
+    weak = list(release["weak"])
+    failures = {
+        "datalens": "blurred or noise-like images where teachers are few; labels are uniform, not the client's",
+        "dp_moments": "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise",
+        "gan": "may repeat training records; mode collapse",
+    }
+    return {
+        "schema": SCHEMA,
+        "name": f"{dataset}/{client}/{generator}",
+        "privacy": release["privacy"],
+        "weak": weak,
+        "datasheet": {
+            "intended_use": "training and pre-training of image classifiers, federated or not",
+            "out_of_scope": "inference about single records, estimates of how common a class is at the client",
+            "resolution": list(data.images.shape[1:]),
+            "generator": generator,
+            "known_failures": failures[generator],
+            "source_licence": profile.licence,
+            "training_augmentation": profile.augmentation.model_dump() if profile.augmentation else None,
+            "number_of_images": "a public parameter, independent of the number of records",
+            "label_histogram": release["privacy"]["details"].get("labels"),
+        },
+        "public_metrics": public_metrics(data, profile.classes),
+    }
+
+
+def markdown(card: dict) -> str:
+    """card.md: front matter, the privacy block first, then the datasheet."""
+    privacy, sheet = card["privacy"], card["datasheet"]
+    tags = "synthetic, differential-privacy" if privacy["guarantee"] == "formal" else "synthetic, NOT-private"
+    warnings = [f"> **Weak:** {reason}" for reason in card["weak"]]
+    rows = {
+        "guarantee": privacy["guarantee"],
+        "epsilon": privacy["epsilon"],
+        "delta": privacy["delta"],
+        "mu (Gaussian DP)": privacy["mu"],
+        "unit": privacy["unit"],
+        "neighbouring relation": privacy["relation"],
+        "sampling": privacy["sampling"],
+        "accountant": privacy["accountant"],
+        "mechanism": privacy["mechanism"],
+        "noise": privacy["noise"],
+        "not covered": "; ".join(privacy["not_covered"]),
+    }
+    details = {f"`{name}`": value for name, value in privacy["details"].items()}
+    parts = [
+        f"---\nlicense: other\nlicense_name: {sheet['source_licence']}\ntask_categories: [image-classification]\n"
+        f"annotations_creators: [machine-generated]\ntags: [{tags}]\n---",
+        f"# Synthetic images {card['name']}",
+        privacy["statement"],
+        *warnings,
+        "## Privacy",
+        _table(rows),
+        "### Parameters of the mechanism",
+        _table(details),
+        "## Datasheet",
+        _table(sheet),
+        "## Metrics that need no private data",
+        _table(card["public_metrics"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: dict) -> str:
+    return "\n".join(
+        ["| | |", "|---|---|", *(f"| {name.replace('_', ' ')} | {value} |" for name, value in rows.items())]
+    )

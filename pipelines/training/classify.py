@@ -1,0 +1,33 @@
+"""A classifier trained on synthetic images alone: the same recipe wherever one is needed."""
+
+import torch
+from torch import nn
+
+from models import classifiers
+from pipelines.config import Pooled, Profile
+from pipelines.datasets.containers import Images
+from pipelines.training import supervised
+
+
+def new(profile: Profile, seed: int, device: torch.device | str = "cpu") -> nn.Module:
+    """The data set's classifier, freshly initialised."""
+    return classifiers.build(profile.classifier, shape=tuple(profile.shape), classes=profile.classes, seed=seed).to(
+        device
+    )
+
+
+def on_synthetic(
+    data: Images, profile: Profile, settings: Pooled, seed: int, device: torch.device | str = "cpu"
+) -> nn.Module:
+    """Trained on `data` with the data set's public augmentation; last iterate, no selection."""
+    model = new(profile, seed, device)
+    supervised.fit(
+        model,
+        data,
+        epochs=settings.epochs,
+        batch=settings.batch,
+        learning_rate=settings.learning_rate,
+        seed=seed,
+        augmentation=profile.augmentation,
+    )
+    return model

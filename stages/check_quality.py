@@ -1,0 +1,46 @@
+"""check_quality@DATASET-CLIENT-GENERATOR: scores one export against its client's private records. Private."""
+
+from pipelines import paths, seeds
+from pipelines.config import Params
+from pipelines.datasets import containers, shards
+from pipelines.errors import UserError
+from pipelines.evaluation.metrics import scores
+from pipelines.files import new_folder, write_json
+from pipelines.synthesis import quality
+from pipelines.training import classify
+from pipelines.training.tensors import device
+from stages.cli import main
+
+
+def run(params: Params, dataset: str, client: str, generator: str) -> None:
+    fake = containers.load(paths.synthetic(dataset, client, generator) / "images.npz")
+    train, validation, test = (shards.read(dataset, client, part) for part in shards.PARTS)
+    everyone = containers.load(paths.prepared(dataset) / "test.npz")
+    seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
+    network = quality.extractor(params.quality, train)
+    held_out = containers.concatenate([validation, test])
+    results = quality.compare(network, fake, train, held_out, params.quality, seed)
+    profile, recipe = params.profiles[dataset], params.baselines.pooled
+    model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
+    at_home, anywhere = scores(model, test), scores(model, everyone)
+    results |= {
+        "tstr_accuracy": at_home["accuracy"],
+        "tstr_macro_f1": at_home["macro_f1"],
+        "tstr_accuracy_global": anywhere["accuracy"],
+        "records": len(train),
+        "extractor": params.quality.extractor,
+        "extractor_sha256": quality.digest(network),
+    }
+    warnings = quality.complaints(results, params.quality)
+    name = f"{dataset}/{client}/{generator}"
+    for warning in warnings:
+        print(f"{name}: {warning}")
+    if warnings and params.quality.on_failure == "fail":
+        raise UserError(f"{name} misses its quality thresholds: {'; '.join(warnings)}. (quality.on_failure: fail)")
+    with new_folder(paths.quality(dataset, client, generator)) as folder:
+        write_json(folder / "quality.json", {**results, "warnings": warnings})
+    print(f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}")
+
+
+if __name__ == "__main__":
+    main(run, "dataset", "client", "generator")

@@ -1,0 +1,24 @@
+"""export_synthetic@DATASET-CLIENT-GENERATOR: samples the generator and writes what the client hands out."""
+
+from pipelines import paths, seeds
+from pipelines.config import Params
+from pipelines.files import new_folder
+from pipelines.synthesis import export, registry, release
+from pipelines.synthesis.card import card
+from stages.cli import main
+
+
+def run(params: Params, dataset: str, client: str, generator: str) -> None:
+    state, released = release.load(paths.generator(dataset, client, generator))
+    seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
+    data = registry.load(generator).sample(state, params.synthesis.images, seed)
+    profile = params.profiles[dataset]
+    description = card(
+        dataset=dataset, client=client, generator=generator, release=released, data=data, profile=profile
+    )
+    with new_folder(paths.synthetic(dataset, client, generator)) as folder:
+        export.write(folder, data, description)
+
+
+if __name__ == "__main__":
+    main(run, "dataset", "client", "generator")
