@@ -259,6 +259,9 @@ class Params(Block):
         for dataset in self.datasets:
             if dataset not in self.profiles:
                 raise _mistake("datasets", dataset, "a name that has a block under 'profiles'")
+            profile = self.profiles[dataset]
+            if profile.classifier == "cnn" and min(profile.shape[:2]) < 16:
+                raise _mistake(f"profiles.{dataset}.classifier", "cnn", "'mlp' for images below 16x16")
             for name in GENERATORS:
                 self.generator(dataset, name)
         for client in self.clients:
@@ -299,7 +302,7 @@ def load(path: Path = Path("params.yaml")) -> Params:
         content = YAML(typ="safe").load(path.read_text())
     except OSError as error:
         raise UserError(f"Could not read {path}: {error.strerror}. Run from the project's root.") from None
-    except YAMLError as error:
+    except (YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise UserError(f"{path} is not valid YAML{f' (line {mark.line + 1})' if mark else ''}.") from None
     try:
@@ -332,7 +335,13 @@ def _explain(item: dict, prefix: str) -> str:
     if item["type"] == "extra_forbidden":
         near = difflib.get_close_matches(name, _known_names(), n=1)
         return f"The '{name}' parameter{of} is unknown{f', did you mean {near[0]!r}?' if near else '.'} (params.yaml)"
-    rule = {"literal_error": f"one of {item.get('ctx', {}).get('expected')}", "model_type": "a mapping"}
+    rule = {
+        "literal_error": f"one of {item.get('ctx', {}).get('expected')}",
+        "model_type": "a mapping",
+        "invalid_key": "a name, not a number",
+        "too_short": "a list of three",  # the one list with a length is a profile's shape
+        "too_long": "a list of three",
+    }
     plain = item["msg"].removeprefix("must be ").removeprefix("Input should be ")
     return _sentence(name, owner, rule.get(item["type"], plain), item["input"])
 

@@ -41,5 +41,9 @@ def baseline(dataset: str, algorithm: str) -> Path:
     return Path("models/private/baselines") / dataset / algorithm
 
 
+def dp_baseline(dataset: str, algorithm: str) -> Path:
+    return Path("models/private/dp_baselines") / dataset / algorithm
+
+
 def report(dataset: str) -> Path:
     return REPORTS / dataset

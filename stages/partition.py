@@ -4,7 +4,7 @@ import numpy as np
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, shards
+from pipelines.datasets import containers, partitions, shards
 from pipelines.files import new_folder
 from stages.cli import main
 
@@ -12,7 +12,7 @@ from stages.cli import main
 def run(params: Params, dataset: str) -> None:
     pool = containers.load(paths.prepared(dataset) / "pool.npz")
     rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
-    cut = shards.cut(pool, params.partition, rng)
+    cut = partitions.cut(pool, params.partition, rng)
     with new_folder(paths.shards(dataset)) as folder:
         for client, shard in cut.items():
             shard.save(folder / client)

@@ -52,7 +52,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         "guarantee": "formal" if formal else "none",
         "statements": statements,
     }
-    with new_folder(paths.baseline(dataset, algorithm)) as folder:
+    with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
         outcome.save_method(folder, algorithm, {**summary, **privacy}, curve, personal)
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 

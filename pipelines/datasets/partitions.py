@@ -3,6 +3,8 @@
 import numpy as np
 
 from pipelines.config import Partition
+from pipelines.datasets.containers import Images
+from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError
 
 TRIES = 10_000
@@ -40,7 +42,8 @@ def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator)
             records = rng.permutation(np.flatnonzero(labels == label))
             shares = rng.dirichlet(np.full(count, settings.alpha))
             shares *= [len(part) < len(labels) / count for part in parts]
-            if not shares.sum() > 0:  # all the mass fell on full clients: a draw to discard
+            if not shares.sum() > 0:  # all the mass fell on full clients: a draw to discard, whole
+                parts = [[] for _ in range(count)]
                 break
             cuts = (np.cumsum(shares / shares.sum()) * len(records)).astype(int)[:-1]
             for part, piece in zip(parts, np.split(records, cuts)):
@@ -90,4 +93,19 @@ def few_labels(train: dict[str, np.ndarray], client: str, keep: int, rng: np.ran
     return {
         name: np.sort(shuffled[:keep] if name == client else np.concatenate([own, extra[name]]))
         for name, own in train.items()
+    }
+
+
+def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str, Shard]:
+    """Deals the pool to the clients and splits each shard."""
+    fractions = [settings.test_fraction, settings.validation_fraction]
+    parts = {}
+    for client, own in deal(pool.labels, settings, rng).items():
+        parts[client] = [own[positions] for positions in split(pool.labels[own], fractions, rng)]
+    train = {client: rest for client, (_, _, rest) in parts.items()}
+    if settings.small:
+        train = few_labels(train, settings.small.client, settings.small.train_records, rng)
+    return {
+        client: Shard(pool[train[client]], pool[validation], pool[test])
+        for client, (test, validation, _) in parts.items()
     }

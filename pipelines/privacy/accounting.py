@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 LARGEST_EPSILON = 30.0  # a larger finite epsilon is planned at 30: a stronger promise, and exp() stays finite
+RDP_ORDERS = (*(2 + step / 4 for step in range(40)), *range(12, 65), 128, 256, 512)  # below 2 its series can diverge
 CLASSIC_ORDERS = (1.1, *range(2, 200))  # the orders of DataLens' accountant
 
 
@@ -19,6 +20,8 @@ def gdp_delta(*, epsilon: float, mu: float) -> float:
     if mu == 0:
         return 0.0
     first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
+    if math.isinf(first):
+        return 0.0
     return float(-math.exp(first) * math.expm1(second - first))
 
 
@@ -37,7 +40,7 @@ def gdp_mu(*, epsilon: float, delta: float) -> float:
     if math.isinf(epsilon):
         return math.inf
     epsilon = min(epsilon, LARGEST_EPSILON)
-    return brentq(lambda mu: gdp_delta(epsilon=epsilon, mu=mu) - delta, 1e-9, 50.0, xtol=1e-13)
+    return brentq(lambda mu: gdp_delta(epsilon=epsilon, mu=mu) - delta, min(1e-9, delta), 50.0, xtol=1e-13)
 
 
 def compose(mus: list[float]) -> float:
@@ -68,7 +71,7 @@ def rounding_slack(*, epsilon: float, sigma: float, draws: int) -> float:
 
 def sampled_gaussian_epsilon(*, noise_multiplier: float, sampling_rate: float, steps: int, delta: float) -> float:
     """epsilon of `steps` Poisson-sampled Gaussian steps, by RDP: the running stop rule."""
-    return _spent(_dp_accounting().rdp.RdpAccountant(), noise_multiplier, sampling_rate, steps, delta)
+    return _spent(_dp_accounting().rdp.RdpAccountant(RDP_ORDERS), noise_multiplier, sampling_rate, steps, delta)
 
 
 def sampled_gaussian_epsilon_pld(*, noise_multiplier: float, sampling_rate: float, steps: int, delta: float) -> float:
@@ -82,7 +85,7 @@ def sampled_gaussian_noise(*, epsilon: float, sampling_rate: float, steps: int, 
         return 0.0
     accounting = _dp_accounting()
     return accounting.calibrate_dp_mechanism(
-        make_fresh_accountant=accounting.rdp.RdpAccountant,
+        make_fresh_accountant=lambda: accounting.rdp.RdpAccountant(RDP_ORDERS),
         make_event_from_param=lambda noise: _steps(accounting, noise, sampling_rate, steps),
         target_epsilon=min(epsilon, LARGEST_EPSILON),
         target_delta=delta,

@@ -10,6 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
+MERSENNE_WORDS = slice(3, 3 + 624)  # of a torch CPU generator's state in 64-bit words
+
 
 class Noise(Protocol):
     guarantee: str  # formal | none
@@ -36,9 +38,17 @@ class OsEntropy:
         return np.array(draws, dtype=np.int64).reshape(shape)
 
     def torch_generator(self, device):
+        """On a CPU its whole state is drawn: torch's Mersenne Twister keeps only 32 bits of a seed, which anyone can
+        try out. A GPU's Philox takes 63 bits as they are."""
         import torch
 
-        return torch.Generator(device).manual_seed(secrets.randbits(63))
+        generator = torch.Generator(device).manual_seed(secrets.randbits(63))
+        if generator.device.type == "cpu":
+            state = generator.get_state()
+            words = state.numpy().view(np.uint64)[MERSENNE_WORDS]
+            words[:] = np.frombuffer(secrets.token_bytes(4 * len(words)), np.uint32)
+            generator.set_state(state)
+        return generator
 
 
 class SeededForTests:

@@ -88,7 +88,7 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
 def encode(pixels: np.ndarray, settings: DpMoments, space: Space) -> np.ndarray:
     """[n, p]: low-pass orthonormal DCT of the centred images, clipped to L2 norm `clip`."""
     coefficients = dctn(pixels.astype(np.float64) - settings.centre, axes=(1, 2), norm="ortho")
-    return clipped(coefficients.reshape(len(pixels), -1)[:, _mask(settings, space)], settings.clip)
+    return clipped(coefficients.reshape(len(pixels), math.prod(space.shape))[:, _mask(settings, space)], settings.clip)
 
 
 def decode(u: np.ndarray, centre: float, cutoff: int, space: Space) -> np.ndarray:

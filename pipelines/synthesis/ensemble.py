@@ -30,7 +30,9 @@ class Ensemble:
         self.generator = torch.Generator().manual_seed(seed)
         self.weights = teachers.stack(teacher, count, self.generator)
         self.optimiser = torch.optim.Adam(self.weights.values(), lr=learning_rate, betas=(0.5, 0.999))
-        self.images, self.labels = tensors(shard)
+        images, labels = tensors(shard)
+        blank = torch.zeros(1, *images.shape[1:])
+        self.images, self.labels = torch.cat([images, blank]), torch.cat([labels, labels.new_zeros(1)])
         self.sizes, self.table = _rows_by_teacher(owner, count)
 
     def real_batch(self, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,9 +72,10 @@ def _bce(logits: torch.Tensor, target: float) -> torch.Tensor:
 
 
 def _rows_by_teacher(owner: np.ndarray, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(sizes [N], rows [N, largest], padded with 0 which nobody draws)."""
+    """(sizes [N], rows [N, largest], padded with the blank image after the last record, so that a teacher without
+    records touches nobody's)."""
     sizes = np.bincount(owner, minlength=count)
-    table = np.zeros((count, max(1, sizes.max(initial=0))), np.int64)
+    table = np.full((count, max(1, sizes.max(initial=0))), len(owner), np.int64)
     for teacher in np.unique(owner):
         rows = np.flatnonzero(owner == teacher)
         table[teacher, : len(rows)] = rows

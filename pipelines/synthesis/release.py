@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
+from safetensors.numpy import save as serialised
 
 from pipelines.config import Profile
 from pipelines.errors import UserError
@@ -29,7 +30,8 @@ def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, noise: Noise) -
     statement = plan.statement
     if statement.guarantee == "formal":
         statement = replace(statement, guarantee=noise.guarantee, noise=noise.source)
-    save_file({name: np.ascontiguousarray(array) for name, array in state.items()}, folder / "generator.safetensors")
+    content = serialised({name: np.asarray(array, order="C") for name, array in state.items()})
+    (folder / "generator.safetensors").write_bytes(content)  # a full disk is an OSError here, not in safetensors
     write_json(folder / "release.json", {"privacy": statement.as_dict(), "weak": plan.weak})
 
 

@@ -6,6 +6,7 @@ the sampled Gaussian (`Budgeted`), and by PLD as the final figure. An empty lot 
 Noise and lots come from a generator seeded by the operating system.
 """
 
+import bisect
 from dataclasses import dataclass
 
 import torch
@@ -40,8 +41,12 @@ class Budgeted:
             epsilon=self.epsilon, delta=self.delta, sampling_rate=self.settings.sampling_rate, steps=planned
         )
 
+        self.affordable = _most_steps(
+            planned, lambda steps: self._spent(accounting.sampled_gaussian_epsilon, steps) <= self.epsilon
+        )
+
     def affords(self, steps: int) -> bool:
-        return self._spent(accounting.sampled_gaussian_epsilon, self.steps + steps) <= self.epsilon
+        return self.steps + steps <= self.affordable
 
     def _spent(self, by, steps: int) -> float:
         return by(
@@ -72,6 +77,11 @@ class Budgeted:
                 "settings": self.settings.model_dump(),
             },
         )
+
+
+def _most_steps(planned: int, within_budget) -> int:
+    """The largest number of steps up to `planned` that the budget allows: all of them, unless planning went wrong."""
+    return bisect.bisect_left(range(1, planned + 1), True, key=lambda steps: not within_budget(steps))
 
 
 def client_update(

@@ -1,0 +1,56 @@
+"""What a model learns from the clients' synthetic sets alone: global test accuracy on digits, per generator and epsilon.
+
+    python -m benchmarks.synthetic_only            # about two minutes; no DVC, noise from the operating system
+
+The stages' own functions with every client at the same epsilon, over three seeds. Each seed cuts other shards.
+"""
+
+import argparse
+
+import numpy as np
+
+from benchmarks.common import publish
+from pipelines import config, seeds
+from pipelines.datasets import containers, partitions, sources
+from pipelines.evaluation.metrics import scores
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import registry, release
+from pipelines.training import classify
+
+
+def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, dataset: str = "digits") -> float:
+    """One seed: deal, release, sample, pool, train, test."""
+    profile = params.profiles[dataset]
+    data = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape)
+    rng = np.random.default_rng(seeds.derive(seed, "synthetic_only"))
+    test, pool = partitions.split(data.labels, [params.prepare.test_fraction], rng)
+    module = registry.load(generator)
+    budget, space = Budget(epsilon, params.privacy.delta), release.public_space(profile)
+    plan = module.plan(params.generator(dataset, generator), budget, space)
+    sets = []
+    for client, shard in partitions.cut(data[pool], params.partition, rng).items():
+        state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(seed, generator, client))
+        sets.append(module.sample(state, params.synthesis.images, seeds.derive(seed, "sample", client)))
+    model = classify.on_synthetic(containers.concatenate(sets), profile, params.baselines.pooled, seed)
+    return scores(model, data[test])["accuracy"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--generators", nargs="+", default=["dp_moments", "datalens"])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    params = config.load()
+    rows = []
+    for generator in arguments.generators:
+        for epsilon in arguments.epsilons:
+            runs = [accuracy(params, generator, epsilon, seed) for seed in range(arguments.seeds)]
+            mean, spread = float(np.mean(runs)), float(np.std(runs))
+            rows.append({"generator": generator, "epsilon": epsilon, "accuracy": mean, "spread": spread, "runs": runs})
+    publish("synthetic_only", rows, seeds=arguments.seeds, dataset="digits", delta=params.privacy.delta)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Reading what a finished run left behind: plain dicts, one look at each file, no torch.
+
+What is missing or lacks a field ends in one sentence that names the file.
+"""
+
+from pathlib import Path
+
+from pipelines import paths
+from pipelines.config import Params
+from pipelines.errors import UserError
+from pipelines.files import read_csv, read_json
+
+ON_SYNTHETIC = ("fedavg", "pooled")  # baselines trained once per generator
+STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant")
+SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
+
+
+def method_folders(params: Params, dataset: str) -> dict[str, Path]:
+    """{method: folder of its results} for each method that the parameters ask for, PPPFL first."""
+    folders = {f"pppfl/{name}": paths.personal(dataset, name) for name in params.synthesis.generators}
+    for algorithm in params.baselines.algorithms:
+        generators = params.synthesis.generators if algorithm in ON_SYNTHETIC else [None]
+        for name in generators:
+            folders[f"{algorithm}/{name}" if name else algorithm] = paths.baseline(dataset, algorithm)
+    folders |= {name: paths.dp_baseline(dataset, name) for name in params.dp_baselines.algorithms}
+    return {method: folder / method.replace("/", "-") for method, folder in folders.items()}
+
+
+def read(params: Params, dataset: str) -> dict:
+    """Everything the report shows of one data set.
+
+    Returns:
+        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, and by client and generator
+        "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
+
+    Raises:
+        UserError: a file is missing, cannot be read, or lacks what the report needs.
+    """
+    folders, generators = method_folders(params, dataset), params.synthesis.generators
+    clients = list(params.clients)
+
+    def each(read_one) -> dict:
+        return {client: {name: read_one(dataset, client, name) for name in generators} for client in clients}
+
+    return {
+        "results": {method: _results(folder / "results.json", clients) for method, folder in folders.items()},
+        "curves": {method: _curve(folder / "rounds.csv") for method, folder in folders.items()},
+        "cards": each(_card),
+        "quality": each(_quality),
+        "grids": each(_grid),
+    }
+
+
+def _results(path: Path, clients: list[str]) -> dict:
+    content = read_json(path)
+    _require(path, content, "bmta", "bmt_f1", "epsilon_max", "guarantee", "clients")
+    _require(path, content["clients"], *clients)
+    for client in clients:
+        entry = content["clients"][client]
+        _require(path, entry, "before", "after", "global_before", "global_after")
+        for moment in ("before", "after"):
+            _require(path, entry[moment], "accuracy", "macro_f1")
+    statements = content.get("statements")
+    for client in clients if statements is not None else []:
+        _require(path, statements, client)
+        _require(path, statements[client], *STATEMENT)
+    return content
+
+
+def _curve(path: Path) -> list[dict]:
+    try:
+        return [{name: float(cell) for name, cell in row.items()} for row in read_csv(path)]
+    except (TypeError, ValueError):
+        raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
+
+
+def _card(dataset: str, client: str, generator: str) -> dict:
+    path = paths.synthetic(dataset, client, generator) / "card.json"
+    content = read_json(path)
+    _require(path, content, "privacy", "weak")
+    _require(path, content["privacy"], *STATEMENT)
+    return content
+
+
+def _quality(dataset: str, client: str, generator: str) -> dict:
+    path = paths.quality(dataset, client, generator) / "quality.json"
+    content = read_json(path)
+    _require(path, content, *SCORES)
+    return content
+
+
+def _grid(dataset: str, client: str, generator: str) -> bytes:
+    path = paths.synthetic(dataset, client, generator) / "grid.png"
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"Could not read {path}: {error.strerror}. Run export_synthetic again.") from error
+
+
+def _require(path: Path, content, *fields: str) -> None:
+    lacking = [field for field in fields if not isinstance(content, dict) or field not in content]
+    if lacking:
+        raise UserError(f"{path} lacks {', '.join(map(repr, lacking))}. Run the stage that makes it again.")

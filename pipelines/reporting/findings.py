@@ -1,0 +1,74 @@
+"""What the page says in words: the first facts, the warnings, and who is not private."""
+
+from collections.abc import Iterator
+
+from pipelines.reporting.figures import number
+
+
+def not_private(entry: dict) -> bool:
+    """Whether a method, release or total leaves a client without a formal guarantee. Nothing left: nothing to mark."""
+    leaves = entry.get("epsilon", entry.get("epsilon_max")) != 0
+    return entry["guarantee"] != "formal" and leaves
+
+
+def best(summary: dict, column: str) -> str:
+    """The method with the largest value."""
+    return max(summary["methods"], key=lambda name: summary["methods"][name][column])
+
+
+def accounts(summary: dict) -> list[dict]:
+    """What stands beside the methods' epsilons: {"methods", "text"}, equal texts told once."""
+    grouped = {}
+    for name, entry in summary["methods"].items():
+        if "accountant" in entry:
+            text = "unit: {unit}; {relation}; sampling: {sampling}; by {accountant}".format(**entry)
+            grouped.setdefault(text, []).append(name)
+    return [{"methods": names, "text": text} for text, names in grouped.items()]
+
+
+def facts(summary: dict) -> list[tuple[str, str, str]]:
+    """(label, figure, explanation) of what a reader asks first. Figures, no verdict: it is one run."""
+    methods, found = summary["methods"], []
+    for label, column in (("Best mean at home", "mean_accuracy"), ("Best worst client", "worst_accuracy")):
+        name = best(summary, column)
+        entry = methods[name]
+        about = f"{name}: mean {number(entry['mean_accuracy'])}, worst {number(entry['worst_accuracy'])}"
+        found.append((label, number(entry[column]), f"{about} ({entry['worst_client']})"))
+    name = best(summary, "mean_global_before")
+    about = f"{name}, on the global test set, before any private fine-tuning"
+    found.append(("Best shared model", number(methods[name]["mean_global_before"]), about))
+    return found + list(_smallest(summary))
+
+
+def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
+    sizes = {name: entry["records"] for name, entry in summary["clients"].items() if entry["records"] is not None}
+    ours = {name: entry for name, entry in summary["methods"].items() if name.startswith("pppfl/")}
+    if not sizes or not ours:
+        return
+    client = min(sizes, key=sizes.get)
+    name = max(ours, key=lambda method: ours[method]["clients"][client])
+    start = summary["methods"].get("random_init", {}).get("clients", {}).get(client)
+    beside = "" if start is None else f"; random_init {number(start)}"
+    yield (
+        f"Smallest client, {client}",
+        number(ours[name]["clients"][client]),
+        f"{name}, {sizes[client]} records{beside}",
+    )
+
+
+def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:
+    """{kind: {sentence: [CLIENT/RELEASE, ...]}}: the gravest kind first, equal sentences told once."""
+    found = {kind: {} for kind in ("NOT PRIVATE", "Weak plan", "Quality")}
+    for kind, text, where in _complaints(summary):
+        found[kind].setdefault(text, []).append(where)
+    return {kind: texts for kind, texts in found.items() if texts}
+
+
+def _complaints(summary: dict) -> Iterator[tuple[str, str, str]]:
+    for client, entry in summary["clients"].items():
+        for name, release in (entry["generators"] | entry["dp_baselines"]).items():
+            where = f"{client}/{name}"
+            if not_private(release):
+                yield "NOT PRIVATE", "No guarantee holds for what these releases hand out.", where
+            yield from (("Weak plan", text, where) for text in release.get("weak", []))
+            yield from (("Quality", text, where) for text in release.get("warnings", []))

@@ -1,0 +1,35 @@
+"""index.html: one file with everything in it, for a reader without a network."""
+
+import base64
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pipelines.config import Params
+from pipelines.privacy.statement import NOT_COVERED
+from pipelines.reporting.figures import bound, number
+from pipelines.reporting.findings import accounts, best, facts, not_private, warnings
+
+HERE = Path(__file__).parent
+
+
+def page(params: Params, reports: list[dict]) -> str:
+    """The whole page.
+
+    Args:
+        reports: per data set {"summary": summary.build's dict, "grids": {CLIENT: {GENERATOR: PNG bytes}}, "pictures":
+            {NAME: PNG bytes}}.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "bound": bound, "png": data_uri, "not_private": not_private}
+    views = [
+        {**report, "facts": facts(report["summary"]), "warnings": warnings(report["summary"])} for report in reports
+    ]
+    template = environment.get_template("template.html.j2")
+    return template.render(params=params, reports=views, not_covered=NOT_COVERED, best=best, accounts=accounts)
+
+
+def data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()

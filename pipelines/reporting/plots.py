@@ -1,0 +1,65 @@
+"""Pictures over methods: accuracy per round, and a bar for each."""
+
+from matplotlib.figure import Figure
+
+from pipelines.reporting import canvas
+from pipelines.reporting.tables import with_rounds
+
+REFERENCES = ("local", "random_init")  # no rounds: drawn as level lines
+DASHES = ("-", "--", ":", "-.", (0, (5, 1)))
+DOT = {"ls": "", "marker": "o", "ms": 4.5, "mfc": "white", "mec": canvas.INK, "mew": 0.8, "zorder": 3, "clip_on": False}
+WORST = {"ls": "", "marker": "D", "ms": 6, "mfc": "black", "mec": "white", "zorder": 4, "clip_on": False}
+
+
+def rounds(curves: dict[str, list[dict]], generators: list[str]) -> Figure:
+    """Accuracy per round: the shared model on the global test set, and after fine-tuning at home."""
+    figure = canvas.figure(4.2)
+    shared, home = figure.subplots(1, 2)
+    for method, rows in with_rounds(curves).items():
+        x, style = [row["round"] for row in rows], _line(method, generators)
+        shared.plot(x, [row["global_accuracy"] for row in rows], label=method, **style)
+        home.plot(x, [row["accuracy_after"] for row in rows], **style)
+    for method in [name for name in REFERENCES if name in curves]:
+        _level(home, method, curves[method][-1]["accuracy_after"])
+    canvas.label(shared, "The shared model, before fine-tuning", "round", "accuracy on the global test set")
+    canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
+    shared.set_ylim(bottom=0)
+    canvas.legend(figure, shared.get_legend_handles_labels()[0])
+    return figure
+
+
+def methods(summary: dict) -> Figure:
+    """A bar per method: mean over clients, every client a dot, the worst one marked and named."""
+    entries = summary["methods"]
+    figure = canvas.figure(1.1 + 0.42 * len(entries))
+    axes = figure.subplots()
+    for row, (method, entry) in enumerate(entries.items()):
+        axes.barh(row, entry["mean_accuracy"], height=0.62, color=canvas.colour(method), alpha=0.75, zorder=2)
+        accuracies = list(entry["clients"].values())
+        axes.plot(accuracies, [row] * len(accuracies), **DOT)
+        axes.plot([entry["worst_accuracy"]], [row], **WORST)
+        text = f"{entry['mean_accuracy']:.3f}   worst {entry['worst_accuracy']:.3f} ({entry['worst_client']})"
+        axes.text(1.03, row, text, va="center", size=9, color=canvas.INK)
+    axes.set_yticks(range(len(entries)), list(entries))
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    title = "Accuracy at home after fine-tuning: mean (bar), clients (dots), worst client (diamond)"
+    canvas.label(axes, title, "accuracy", "")
+    axes.grid(visible=False, axis="y")
+    return figure
+
+
+def _level(axes, method: str, value: float) -> None:
+    colour = canvas.colour(method)
+    axes.axhline(value, color=colour, lw=1.2, ls=(0, (1, 2)), zorder=1)
+    place = {"xy": (1, value), "xycoords": ("axes fraction", "data"), "xytext": (-3, 3), "textcoords": "offset points"}
+    axes.annotate(method, ha="right", size=8, color=colour, **place)
+
+
+def _line(method: str, generators: list[str]) -> dict:
+    generator = method.partition("/")[2]
+    if generator not in generators:
+        return {"color": canvas.colour(method), "lw": 2.4}
+    index = generators.index(generator)
+    mark = {"marker": canvas.MARKERS[index % len(canvas.MARKERS)], "ls": DASHES[index % len(DASHES)]}
+    return {"color": canvas.colour(method), "lw": 1.8, "ms": 4.5, **mark}

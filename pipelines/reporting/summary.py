@@ -1,0 +1,102 @@
+"""summary.json: one data set's methods and clients. Accuracies are of the last round's model, never selected on test
+data; `bmta` and `bmt_f1` alone are the paper's maxima over rounds."""
+
+import math
+
+import numpy as np
+
+from pipelines.config import Params
+from pipelines.reporting import budgets
+from pipelines.reporting.collect import STATEMENT
+
+
+def build(params: Params, dataset: str, run: dict) -> dict:
+    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "clients": {NAME: ...}}."""
+    clients = list(params.clients)
+    return _standard(
+        {
+            "dataset": dataset,
+            "seed": params.seed,
+            "methods": {name: _method(name, run, clients) for name in run["results"]},
+            "clients": {name: _client(name, params, run) for name in clients},
+        }
+    )
+
+
+def _method(name: str, run: dict, clients: list[str]) -> dict:
+    """Every client counts alike. Before and after fine-tuning at home; `global` is the test set that all share."""
+    results = run["results"][name]
+    entries = [results["clients"][client] for client in clients]
+    accuracy = np.array([entry["after"]["accuracy"] for entry in entries])
+    return {
+        "mean_accuracy": _mean(accuracy),
+        "worst_accuracy": float(accuracy.min()),
+        "worst_client": clients[int(accuracy.argmin())],
+        "spread_accuracy": float(accuracy.std()),
+        "mean_macro_f1": _mean(entry["after"]["macro_f1"] for entry in entries),
+        "mean_accuracy_before": _mean(entry["before"]["accuracy"] for entry in entries),
+        "mean_global_before": _mean(entry["global_before"] for entry in entries),
+        "mean_global_after": _mean(entry["global_after"] for entry in entries),
+        "bmta": results["bmta"],
+        "bmt_f1": results["bmt_f1"],
+        "epsilon_max": float(results["epsilon_max"]),
+        "guarantee": results["guarantee"],
+        **budgets.costliest(budgets.of_method(name, run)),
+        "clients": {client: entry["after"]["accuracy"] for client, entry in zip(clients, entries, strict=True)},
+    }
+
+
+def _client(name: str, params: Params, run: dict) -> dict:
+    epsilon, delta = params.budget(name)
+    generators = {generator: _release(name, generator, run) for generator in params.synthesis.generators}
+    baselines = {method: _dp_baseline(name, method, run) for method in params.dp_baselines.algorithms}
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "records": next((scores["records"] for scores in run["quality"][name].values()), None),
+        "generators": generators,
+        "dp_baselines": baselines,
+        "total": budgets.total([*generators.values(), *baselines.values()], delta),
+    }
+
+
+def _release(client: str, generator: str, run: dict) -> dict:
+    """One generator's price and what it bought; accuracies are PPPFL's, from all clients' sets of that generator."""
+    card, scores = run["cards"][client][generator], run["quality"][client][generator]
+    return {
+        "tstr_accuracy": scores["tstr_accuracy"],
+        "tstr_accuracy_global": scores["tstr_accuracy_global"],
+        "fid": scores["fid"],
+        "fid_floor": scores["fid_floor"],
+        **_home(run["results"][f"pppfl/{generator}"], client),
+        **_price(card["privacy"]),
+        "weak": card["weak"],
+        "warnings": scores["warnings"],
+    }
+
+
+def _dp_baseline(client: str, method: str, run: dict) -> dict:
+    results = run["results"][method]
+    return {**_home(results, client), **_price(results["statements"][client])}
+
+
+def _home(results: dict, client: str) -> dict:
+    entry = results["clients"][client]
+    return {f"accuracy_{moment}": entry[moment]["accuracy"] for moment in ("before", "after")}
+
+
+def _price(statement: dict) -> dict:
+    """The statement's fields; an infinite epsilon or mu comes from JSON as text."""
+    numbers = {field: float(statement[field]) for field in ("epsilon", "mu") if statement[field] is not None}
+    return {field: statement[field] for field in STATEMENT} | numbers
+
+
+def _mean(values) -> float:
+    return float(np.mean(list(values)))
+
+
+def _standard(value):
+    """Not-a-number has no place in JSON: null."""
+    if isinstance(value, dict):
+        return {key: _standard(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,52 @@
+"""The report's CSV tables, as lists of rows. `dvc plots` draws them."""
+
+METHOD_COLUMNS = (
+    "mean_accuracy",
+    "worst_accuracy",
+    "worst_client",
+    "spread_accuracy",
+    "mean_macro_f1",
+    "mean_accuracy_before",
+    "mean_global_before",
+    "mean_global_after",
+    "epsilon_max",
+    "delta",
+    "guarantee",
+    "bmta",
+    "bmt_f1",
+)
+EPSILON_COLUMNS = ("epsilon", "tstr_accuracy", "tstr_accuracy_global", "accuracy_before", "accuracy_after")
+
+
+def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
+    """The curves of more than one round: the others are a single model."""
+    return {method: rows for method, rows in curves.items() if len(rows) > 1}
+
+
+def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
+    """One row per round: `round`, then `value` of each method with rounds; empty where a method skipped it."""
+    lines = with_rounds(curves)
+    numbers = sorted({int(row["round"]) for rows in lines.values() for row in rows})
+    table = {number: {"round": number, **dict.fromkeys(lines)} for number in numbers}
+    for method, rows in lines.items():
+        for row in rows:
+            table[int(row["round"])][method] = row[value]
+    return list(table.values())
+
+
+def epsilon(summary: dict) -> list[dict]:
+    """One row per client and generator: what its epsilon bought."""
+    return [
+        {"dataset": summary["dataset"], "client": client, "generator": generator}
+        | {column: release[column] for column in EPSILON_COLUMNS}
+        for client, entry in summary["clients"].items()
+        for generator, release in entry["generators"].items()
+    ]
+
+
+def methods(summary: dict) -> list[dict]:
+    """One row per method."""
+    return [
+        {"dataset": summary["dataset"], "method": method} | {column: entry.get(column) for column in METHOD_COLUMNS}
+        for method, entry in summary["methods"].items()
+    ]

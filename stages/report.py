@@ -1,0 +1,23 @@
+"""report: every data set's summary, tables, pictures and one page, over all clients' private scores. Private."""
+
+from pipelines import paths
+from pipelines.config import Params
+from pipelines.files import new_folder
+from pipelines.reporting import folder, tables
+from stages.cli import main
+
+
+def run(params: Params) -> None:
+    with new_folder(paths.REPORTS) as out:
+        summaries = folder.write(out, params)
+    for summary in summaries:
+        for row in tables.methods(summary):
+            print(
+                f"{row['dataset']} {row['method']:<20} accuracy {row['mean_accuracy']:.3f}, "
+                f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
+            )
+    print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
+
+
+if __name__ == "__main__":
+    main(run)

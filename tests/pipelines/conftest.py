@@ -1,0 +1,100 @@
+"""Small, explicit inputs that the tests of pipelines/ share. Nothing here follows params.yaml."""
+
+import numpy as np
+import pytest
+
+from pipelines import config
+from pipelines.datasets.containers import Images
+from pipelines.synthesis.registry import Space
+
+
+@pytest.fixture
+def partition_settings():
+    """Factory of Partition blocks."""
+    base = {
+        "scheme": "dirichlet",
+        "clients": ["a", "b", "c"],
+        "alpha": 0.5,
+        "shards_per_client": 2,
+        "min_records": 1,
+        "validation_fraction": 0.1,
+        "test_fraction": 0.15,
+        "small": None,
+    }
+    return lambda **changes: config.Partition.model_validate({**base, **changes})
+
+
+@pytest.fixture
+def moments_settings():
+    """Factory of DpMoments blocks."""
+    base = {
+        "centre": 0.3,
+        "cutoff": 4,
+        "clip": 2.0,
+        "count_weight": 0.5,
+        "residual_clip": 1.5,
+        "first_share": 0.6,
+        "inflation": 1.0,
+        "low_epsilon": None,
+    }
+    return lambda **changes: config.DpMoments.model_validate({**base, **changes})
+
+
+@pytest.fixture
+def datalens_settings():
+    """Factory of Datalens blocks."""
+    base = {
+        "teachers": 6,
+        "steps": 2,
+        "batch": 3,
+        "top_k": 4,
+        "clip": 1e-5,
+        "stochastic": True,
+        "threshold": None,
+        "teacher_steps": 1,
+        "teacher_warmup": 2,
+        "generator_steps": 1,
+        "step_length": 0.1,
+        "learning_rate": 1e-3,
+        "generator_learning_rate": 1e-3,
+        "teacher_hidden": 8,
+        "latent": 4,
+        "weak_plan": "warn",
+    }
+    return lambda **changes: config.Datalens.model_validate({**base, **changes})
+
+
+@pytest.fixture
+def small_space():
+    return Space(height=6, width=5, channels=1, classes=3)
+
+
+@pytest.fixture
+def records():
+    """Factory of random labelled images in a space."""
+
+    def make(count: int, space: Space, seed: int = 0, labels=None) -> Images:
+        rng = np.random.default_rng(seed)
+        images = rng.integers(0, 256, (count, *space.shape)).astype(np.uint8)
+        labels = rng.integers(0, space.classes, count) if labels is None else np.asarray(labels)
+        return Images(images, labels.astype(np.int64), np.arange(count, dtype=np.int64))
+
+    return make
+
+
+class NoiseSpy:
+    """Zero noise that remembers what was asked of it."""
+
+    guarantee, source = "none", "spy"
+
+    def __init__(self):
+        self.calls = []
+
+    def discrete_gaussian(self, shape, sigma):
+        self.calls.append((tuple(shape), sigma))
+        return np.zeros(shape, np.int64)
+
+
+@pytest.fixture
+def noise_spy():
+    return NoiseSpy()

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from models import classifiers
+from pipelines.federation.dp.per_sample import clipped_sum
+
+
+@pytest.mark.parametrize(("name", "side"), [("mlp", 8), ("cnn", 16)])
+@pytest.mark.parametrize("clipping_norm", [0.1, 1.0, 1e6])
+def test_equals_a_loop_of_single_record_backward_passes(name, side, clipping_norm):
+    model = classifiers.build(name, shape=(side, side, 1), classes=10, seed=0)
+    torch.manual_seed(1)
+    images, labels = torch.rand(7, 1, side, side), torch.randint(10, (7,))
+    expected = {key: torch.zeros_like(p) for key, p in model.named_parameters()}
+    for image, label in zip(images, labels):
+        gradients = torch.autograd.grad(F.cross_entropy(model(image[None]), label[None]), list(model.parameters()))
+        norm = torch.sqrt(sum(g.square().sum() for g in gradients))
+        for key, g in zip(expected, gradients):
+            expected[key] += g * min(1.0, clipping_norm / norm.item())
+    total = clipped_sum(model, images, labels, clipping_norm)
+    for key in expected:
+        np.testing.assert_allclose(total[key].numpy(), expected[key].numpy(), atol=1e-5)
+
+
+def test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm():
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    torch.manual_seed(2)
+    images, labels = torch.rand(6, 1, 8, 8) * 100, torch.randint(10, (6,))  # huge inputs: every gradient is clipped
+    whole = clipped_sum(model, images, labels, 1.0)
+    moves = []
+    for left_out in range(6):
+        rest = [i for i in range(6) if i != left_out]
+        part = clipped_sum(model, images[rest], labels[rest], 1.0)
+        moves.append(torch.sqrt(sum((whole[k] - part[k]).square().sum() for k in whole)).item())
+    assert max(moves) <= 1.0 + 1e-5
+    assert max(moves) > 0.99
+
+
+def test_an_empty_lot_gives_zeros():
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    total = clipped_sum(model, torch.zeros(0, 1, 8, 8), torch.zeros(0, dtype=torch.long), 1.0)
+    assert all(not tensor.any() for tensor in total.values())
+    assert set(total) == {name for name, _ in model.named_parameters()}

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.messages import Payload, Reply, weighted_mean
+
+
+def reply(client, value):
+    return Reply(client, Payload({"w": np.array([value], np.float64)}))
+
+
+def test_weighted_mean_is_the_textbook_one():
+    mean = weighted_mean([reply("a", 1.0), reply("b", 4.0)], [1.0, 3.0])
+    assert mean["w"] == (1 * 1 + 3 * 4) / 4
+
+
+def test_weights_need_not_sum_to_one():
+    replies = [reply("a", 1.0), reply("b", 4.0)]
+    assert weighted_mean(replies, [0.1, 0.3])["w"] == pytest.approx(weighted_mean(replies, [10, 30])["w"])
+
+
+def test_engine_sorts_replies_whatever_the_order_of_handlers():
+    handlers = {name: lambda payload, name=name: Payload({}, {"who": name}) for name in ("b", "c", "a")}
+    replies = InProcess(handlers).call(Payload({}))
+    assert [r.client for r in replies] == ["a", "b", "c"]
+    assert [r.payload.scalars["who"] for r in replies] == ["a", "b", "c"]
+
+
+def test_a_client_that_has_left_sends_no_reply():
+    engine = InProcess({"a": lambda payload: payload, "b": lambda payload: None})
+    assert [r.client for r in engine.call(Payload({}))] == ["a"]

@@ -1,0 +1,170 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipelines.config import Meta
+from pipelines.datasets.containers import Images
+from pipelines.federation.algorithms import pppfl
+from pipelines.federation.messages import Payload, Reply
+from pipelines.training.tensors import state_of, tensors
+
+BASE = {
+    "rounds": 30,
+    "order": "second",
+    "inner_learning_rate": 0.5,
+    "inner_steps": 2,
+    "outer_learning_rate": 0.1,
+    "outer_optimiser": "sgd",
+    "query_fraction": 0.3,
+    "batch": 50,
+    "weights": "uniform",
+    "rho": 10.0,
+    "ema": False,
+    "zeta": 0.5,
+    "cosine": False,
+    "cycles": 1,
+}
+
+
+def meta(**changes):
+    return Meta(**{**BASE, **changes})
+
+
+def images(count, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, count)
+    pixels = rng.integers(0, 256, (count, 3, 3, 1)) // 2 + labels[:, None, None, None] * 40
+    return Images(pixels.astype(np.uint8), labels, np.arange(count))
+
+
+def network():
+    """Smooth, so that finite differences exist everywhere; double, so that they are sharp."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(9, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+
+
+@pytest.fixture
+def double(monkeypatch):
+    """The algorithm's own code, in float64."""
+    monkeypatch.setattr(pppfl, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
+
+
+SUPPORT, QUERY = images(40, 1), images(30, 2)
+
+
+def meta_gradient(settings):
+    model = network()
+    payload = Payload(state_of(model), {"round": 1})
+    return pppfl.client_update(payload, model=model, support=SUPPORT, query=QUERY, settings=settings, seed=0).arrays
+
+
+def adapted_query_loss(weights, settings):
+    """By hand: plain gradient steps on the support set, then the query loss. No learn2learn."""
+    (x, y), (x_query, y_query) = ((t[0].double(), t[1]) for t in (tensors(SUPPORT), tensors(QUERY)))
+    model = network()
+    names = [name for name, _ in model.named_parameters()]
+    values = [torch.tensor(weights[name], requires_grad=True) for name in names]
+    for _ in range(settings.inner_steps):
+        loss = F.cross_entropy(torch.func.functional_call(model, dict(zip(names, values)), (x,)), y)
+        gradients = torch.autograd.grad(loss, values)
+        values = [(v - settings.inner_learning_rate * g).detach().requires_grad_() for v, g in zip(values, gradients)]
+    logits = torch.func.functional_call(model, dict(zip(names, values)), (x_query,))
+    return F.cross_entropy(logits, y_query), dict(zip(names, values))
+
+
+def test_second_order_meta_gradient_equals_finite_differences(double):
+    settings = meta(order="second")
+    gradient, weights = meta_gradient(settings), state_of(network())
+    for name in weights:
+        for index in list(np.ndindex(weights[name].shape))[:5]:
+            sides = []
+            for sign in (1, -1):
+                moved = {key: array.copy() for key, array in weights.items()}
+                moved[name][index] += sign * 1e-5
+                sides.append(adapted_query_loss(moved, settings)[0].item())
+            assert gradient[name][index] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-8)
+
+
+def test_first_order_is_the_query_gradient_at_the_adapted_weights_and_differs_from_second(double):
+    settings = meta(order="first")
+    gradient = meta_gradient(settings)
+    loss, adapted = adapted_query_loss(state_of(network()), settings)
+    expected = torch.autograd.grad(loss, list(adapted.values()))
+    for name, value in zip(adapted, expected):
+        np.testing.assert_allclose(gradient[name], value.numpy(), atol=1e-10)
+    second = meta_gradient(meta(order="second"))
+    assert max(np.abs(second[name] - gradient[name]).max() for name in gradient) > 1e-3
+
+
+def server(settings, **weights):
+    return pppfl.Server({"w": np.array([1.0], np.float32)}, settings, weights)
+
+
+def replies(**gradients):
+    return [Reply(client, Payload({"w": np.array([g], np.float32)})) for client, g in gradients.items()]
+
+
+def test_plain_outer_step_is_sgd_on_the_weighted_mean_gradient():
+    after = pppfl.server_step(server(meta(), a=0.75, b=0.25), replies(a=1.0, b=-1.0))
+    assert after.weights["w"] == pytest.approx(1.0 - 0.1 * 0.5)
+    assert after.round == 1
+
+
+def test_ema_mixes_the_new_and_the_old_weights():
+    after = pppfl.server_step(server(meta(ema=True, zeta=0.3), a=1.0), replies(a=1.0))
+    assert after.weights["w"] == pytest.approx(0.3 * 0.9 + 0.7 * 1.0)
+
+
+def test_adam_carries_its_state_from_round_to_round():
+    settings = meta(outer_optimiser="adam", outer_learning_rate=0.1)
+    state, parameter = server(settings, a=1.0), nn.Parameter(torch.ones(1))
+    optimiser = torch.optim.Adam([parameter], lr=0.1)
+    for gradient in (1.0, -0.5, 2.0):
+        state = pppfl.server_step(state, replies(a=gradient))
+        parameter.grad = torch.tensor([gradient])
+        optimiser.step()
+    assert state.weights["w"] == pytest.approx(parameter.item(), abs=1e-7)
+
+
+def test_server_step_leaves_its_input_alone():
+    start = server(meta(outer_optimiser="adam"), a=1.0)
+    first, second = (pppfl.server_step(start, replies(a=1.0)) for _ in range(2))
+    assert start.weights["w"] == 1.0
+    assert first.weights["w"] == second.weights["w"]
+
+
+def test_cosine_cycles_restart_at_the_full_rate_and_fall_within_each():
+    settings = meta(cosine=True, cycles=3)
+    rates = [pppfl.outer_learning_rate(settings, t) for t in range(1, 31)]
+    assert rates[0] == rates[10] == rates[20] == 0.1
+    assert rates[5] == pytest.approx(0.05)
+    assert all(np.diff(rates[start : start + 10]).max() < 0 for start in (0, 10, 20))
+    assert {pppfl.outer_learning_rate(meta(), t) for t in range(1, 31)} == {0.1}
+
+
+def test_epsilon_weights_are_the_softmax_of_epsilon_over_rho():
+    weights = pppfl.client_weights(meta(weights="epsilon"), {"a": 1.0, "b": 10.0}, {})
+    assert weights["b"] / weights["a"] == pytest.approx(math.exp(0.9))
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+def test_infinite_epsilons_share_everything():
+    weights = pppfl.client_weights(meta(weights="epsilon"), {"a": 1.0, "b": math.inf, "c": math.inf}, {})
+    assert weights == {"a": 0.0, "b": 0.5, "c": 0.5}
+
+
+def test_uniform_and_size_weights():
+    epsilons, sizes = {"a": 1.0, "b": 9.0}, {"a": 300, "b": 100}
+    assert pppfl.client_weights(meta(), epsilons, sizes) == {"a": 0.5, "b": 0.5}
+    assert pppfl.client_weights(meta(weights="size_of_set"), epsilons, sizes) == {"a": 0.75, "b": 0.25}
+
+
+def test_support_and_query_are_disjoint_and_complete():
+    data = images(50, 3)
+    support, query = pppfl.support_and_query(data, 0.3, seed=1)
+    assert len(query) == 15
+    assert sorted([*support.ids, *query.ids]) == list(range(50))

@@ -1,0 +1,38 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.federation import rounds
+from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.messages import Payload, weighted_mean
+
+
+@dataclass(frozen=True)
+class Server:
+    weights: dict
+
+
+def step(state, replies):
+    return Server(weighted_mean(replies, [1.0] * len(replies)))
+
+
+def plus(value):
+    def update(payload):
+        return Payload({"w": payload.arrays["w"] + value}, {"loss": float(value)})
+
+    return update
+
+
+def test_history_holds_the_start_and_every_round():
+    engine = InProcess({"a": plus(1.0), "b": plus(3.0)})
+    history = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t")
+    assert [model["w"].item() for model in history.models] == [0, 2, 4, 6]
+    assert history.curves == [{"round": r, "loss": 2.0, "clients": 2} for r in (1, 2, 3)]
+
+
+def test_the_loop_ends_when_every_client_has_left():
+    def leaves_after_two(payload):
+        return plus(1.0)(payload) if payload.scalars["round"] <= 2 else None
+
+    history = rounds.run(Server({"w": np.zeros(1)}), step, InProcess({"a": leaves_after_two}), rounds=9, name="t")
+    assert len(history.curves) == 2

@@ -1,0 +1,75 @@
+"""A budget becomes noise: the whole delta is kept, the lattice changes no sensitivity, noise is really added."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from pipelines.privacy import accounting
+from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
+from pipelines.privacy.noise import OsEntropy
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    epsilon=st.floats(0.05, 100),
+    delta=st.floats(1e-9, 1e-2),
+    draws=st.integers(1, 10**6),
+    sigma=st.floats(1e-2, 1e4),
+)
+def test_continuous_delta_and_lattice_slack_together_stay_within_delta(epsilon, delta, draws, sigma):
+    budget = Budget(epsilon, delta)
+    scale = lattice_scale(budget, sigma=sigma, draws=draws)
+    planned = min(epsilon, accounting.LARGEST_EPSILON)
+    continuous = accounting.gdp_delta(epsilon=planned, mu=budget.mu)
+    slack = accounting.rounding_slack(epsilon=planned, sigma=sigma * scale, draws=draws)
+    assert continuous + slack <= delta * (1 + 1e-7)
+    assert math.log2(scale).is_integer()
+    if scale > 1:  # the least power of two that does
+        coarser = accounting.rounding_slack(epsilon=planned, sigma=sigma * scale / 2, draws=draws)
+        assert continuous + coarser > delta
+
+
+def test_budget_gives_away_only_a_thousandth_of_delta():
+    assert accounting.gdp_epsilon(mu=Budget(1.0, 1e-5).mu, delta=1e-5) == pytest.approx(1.0, abs=1e-3)
+    assert Budget(1.0, 1e-5).mu < accounting.gdp_mu(epsilon=1.0, delta=1e-5)
+
+
+def test_infinite_budget_is_the_named_non_private_mode():
+    budget = Budget(math.inf, 1e-5)
+    assert not budget.private and budget.mu == math.inf
+    assert Budget(1e9, 1e-5).private
+    assert lattice_scale(budget, sigma=1.0, draws=10) == 2**20
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    values=npst.arrays(np.float64, npst.array_shapes(max_dims=2, max_side=6), elements=st.floats(-1, 1)),
+    scale=st.sampled_from([1, 2, 2**10, 2**26]),
+)
+def test_the_lattice_never_lengthens_a_contribution(values, scale):
+    cut = on_lattice(values, scale)
+    assert cut.dtype == np.int64
+    assert np.all(np.abs(cut) <= np.abs(values) * scale)
+    assert np.all(np.abs(cut - values * scale) < 1)
+
+
+def test_release_of_a_zero_sum_has_the_planned_noise_level():
+    noisy = release(np.zeros(20_000, np.int64), sigma=3.0, scale=64, noise=OsEntropy())
+    assert noisy.std() == pytest.approx(3.0, rel=0.03)
+    assert abs(noisy.mean()) < 6 * 3.0 / math.sqrt(20_000)
+
+
+def test_release_is_the_sum_plus_noise_in_original_units(noise_spy):
+    total = np.array([[64, -128], [0, 32]], np.int64)
+    noisy = release(total, sigma=0.5, scale=64, noise=noise_spy)
+    assert noise_spy.calls == [((2, 2), 32.0)]
+    np.testing.assert_array_equal(noisy, [[1, -2], [0, 0.5]])
+
+
+def test_release_without_sigma_asks_for_no_noise(noise_spy):
+    np.testing.assert_array_equal(release(np.array([8]), sigma=0.0, scale=8, noise=noise_spy), [1.0])
+    assert noise_spy.calls == []

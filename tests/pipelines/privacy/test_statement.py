@@ -1,0 +1,31 @@
+"""What stands beside every released number."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pipelines.privacy.statement import Statement
+
+FORMAL = Statement(mechanism="m", epsilon=3.0, delta=1e-5, mu=0.7, guarantee="formal", noise="os")
+
+
+def test_statement_names_everything_rule_one_asks_for():
+    block = FORMAL.as_dict()
+    assert {"epsilon", "delta", "unit", "relation", "sampling", "accountant", "guarantee", "noise"} <= set(block)
+    assert block["unit"] == "record" and block["relation"] == "add or remove one record"
+    assert block["not_covered"]
+
+
+def test_formal_sentence_carries_both_parameters_and_the_relation():
+    for part in ("(3, 1e-05)", "add or remove one record"):
+        assert part in FORMAL.as_dict()["statement"]
+    assert "NO PRIVACY" not in FORMAL.sentence
+
+
+@pytest.mark.parametrize("epsilon, noise", [(math.inf, ""), (3.0, "SEEDED TEST NOISE")])
+def test_without_a_guarantee_the_sentence_says_so_and_claims_no_epsilon(epsilon, noise):
+    sentence = replace(FORMAL, guarantee="none", epsilon=epsilon, noise=noise).sentence
+    assert sentence.startswith("NO PRIVACY GUARANTEE")
+    assert "differential privacy" not in sentence
+    assert noise in sentence

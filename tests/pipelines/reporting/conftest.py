@@ -1,0 +1,105 @@
+"""A finished run of two clients, made by hand in an empty folder: every number is known."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipelines import paths
+from pipelines.config import Params
+from pipelines.files import write_csv, write_json
+from pipelines.reporting import collect, summary
+
+ROOT = Path(__file__).resolve().parents[3]
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+EPSILONS = {"a": 10.0, "b": 3.0}
+MUS = {10.0: 2.000371264116362, 3.0: 0.7193}
+
+
+def statement(epsilon, mu, accountant="exact Gaussian DP", guarantee="formal"):
+    return {
+        "epsilon": epsilon,
+        "delta": 1e-5,
+        "mu": mu,
+        "guarantee": guarantee,
+        "unit": "record",
+        "relation": "add or remove one record",
+        "sampling": "none",
+        "accountant": accountant,
+    }
+
+
+class Run:
+    """The folder; tests spoil single files through `edit`."""
+
+    def __init__(self, params):
+        self.params = params
+
+    def edit(self, path, change):
+        content = json.loads(path.read_text())
+        change(content)
+        write_json(path, content)
+
+    def read(self):
+        return collect.read(self.params, "digits")
+
+    def summary(self):
+        return summary.build(self.params, "digits", self.read())
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    content = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
+    content["clients"] = {client: {"epsilon": epsilon} for client, epsilon in EPSILONS.items()}
+    content["partition"] |= {"clients": ["a", "b"], "small": None}
+    content["synthesis"]["generators"] = ["datalens", "dp_moments"]
+    content["baselines"]["algorithms"] = ["local", "random_init", "fedavg"]
+    params = Params.model_validate(content)
+    for client, epsilon in EPSILONS.items():
+        for generator in params.synthesis.generators:
+            _export(client, generator, epsilon)
+    for index, (method, folder) in enumerate(collect.method_folders(params, "digits").items()):
+        _method(method, folder, shift=index / 100, rounds=method.startswith(("pppfl", "fedavg", "dpsgd")))
+    return Run(params)
+
+
+def _export(client, generator, epsilon):
+    folder, weak = paths.synthetic("digits", client, generator), ["only noise"] if generator == "datalens" else []
+    folder.mkdir(parents=True)
+    write_json(folder / "card.json", {"privacy": statement(epsilon, MUS[epsilon]), "weak": weak})
+    (folder / "grid.png").write_bytes(PIXEL)
+    scores = {"tstr_accuracy": 0.6, "tstr_accuracy_global": 0.5, "fid": 4.0, "fid_floor": 0.5}
+    quality = paths.quality("digits", client, generator)
+    quality.mkdir(parents=True)
+    write_json(quality / "quality.json", {**scores, "records": {"a": 200, "b": 40}[client], "warnings": []})
+
+
+def _method(method, folder, shift, rounds):
+    folder.mkdir(parents=True)
+    clients = {"a": _scores(0.2, 0.9 - shift), "b": _scores(0.4, 0.5 - shift)}
+    private = {"epsilon_max": 10.0, "guarantee": "formal"}
+    if method == "dpsgd":
+        private["statements"] = {client: statement(eps, None, "RDP") for client, eps in EPSILONS.items()}
+    if method in ("local", "random_init"):
+        private = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
+    results = {"method": method, "clients": clients, "bmta": 0.99, "bmt_f1": 0.98, **private}
+    write_json(folder / "results.json", results)
+    numbers = (0, 3, 4) if rounds else (0,)
+    row = {"accuracy_before": 0.3, "macro_f1_after": 0.6}
+    curve = [{"round": n, **row, "accuracy_after": 0.7 + n / 100, "global_accuracy": n / 10} for n in numbers]
+    write_csv(folder / "rounds.csv", curve)
+
+
+def _scores(before, after):
+    return {
+        "before": {"accuracy": before, "macro_f1": before / 2},
+        "after": {"accuracy": after, "macro_f1": after / 2},
+        "global_before": before / 4,
+        "global_after": after / 4,
+        "epochs": 3,
+    }

@@ -1,0 +1,63 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines import paths
+from pipelines.errors import UserError
+from pipelines.reporting import collect
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_methods_follow_the_parameters(run):
+    names = ["pppfl/datalens", "pppfl/dp_moments", "local", "random_init", "fedavg/datalens", "fedavg/dp_moments"]
+    folders = collect.method_folders(run.params, "digits")
+    assert list(folders) == [*names, "dpsgd"]
+    assert folders["fedavg/datalens"] == paths.baseline("digits", "fedavg") / "fedavg-datalens"
+    assert folders["pppfl/datalens"] == paths.personal("digits", "datalens") / "pppfl-datalens"
+    assert folders["dpsgd"] == paths.dp_baseline("digits", "dpsgd") / "dpsgd"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        paths.personal("digits", "datalens") / "pppfl-datalens" / "results.json",
+        paths.baseline("digits", "local") / "local" / "rounds.csv",
+        paths.quality("digits", "b", "dp_moments") / "quality.json",
+        paths.synthetic("digits", "a", "datalens") / "card.json",
+        paths.synthetic("digits", "a", "datalens") / "grid.png",
+    ],
+)
+def test_a_missing_artifact_is_named_in_one_sentence(run, path):
+    path.unlink()
+    with pytest.raises(UserError, match=f"Could not read {path}") as error:
+        run.read()
+    assert "\n" not in str(error.value)
+
+
+def test_results_of_another_roster_are_refused(run):
+    path = paths.baseline("digits", "local") / "local" / "results.json"
+    run.edit(path, lambda content: content["clients"].pop("b"))
+    with pytest.raises(UserError, match=rf"{path} lacks 'b'"):
+        run.read()
+
+
+def test_a_card_without_a_unit_is_refused(run):
+    path = paths.synthetic("digits", "a", "datalens") / "card.json"
+    run.edit(path, lambda content: content["privacy"].pop("unit"))
+    with pytest.raises(UserError, match=rf"{path} lacks 'unit'"):
+        run.read()
+
+
+def test_a_cell_that_is_no_number_is_refused(run):
+    path = paths.baseline("digits", "local") / "local" / "rounds.csv"
+    path.write_text(path.read_text().replace("0.7", "high"))
+    with pytest.raises(UserError, match="a cell is not a number"):
+        run.read()
+
+
+def test_the_report_needs_no_torch():
+    code = "import sys, stages.report; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -1,0 +1,14 @@
+import pytest
+
+from pipelines.reporting import figures
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(10.0, "10"), (9.99877, "9.999"), (15.4641, "15.47"), (1e-5, "1e-05"), (float("inf"), "∞")]
+)
+def test_a_bound_is_never_rounded_down(value, text):
+    assert figures.bound(value) == text
+
+
+def test_a_figure_that_does_not_exist_is_a_dash():
+    assert figures.number(None) == figures.number(float("nan")) == "–"

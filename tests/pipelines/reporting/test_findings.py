@@ -1,0 +1,18 @@
+from pipelines.reporting import findings
+
+
+def test_warnings_are_told_once_with_all_their_places(run):
+    found = findings.warnings(run.summary())
+    assert found == {"Weak plan": {"only noise": ["a/datalens", "b/datalens"]}}
+
+
+def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
+    found = {label: (figure, about) for label, figure, about in findings.facts(run.summary())}
+    assert found["Best mean at home"] == ("0.700", "pppfl/datalens: mean 0.700, worst 0.500 (b)")
+    assert found["Smallest client, b"] == ("0.500", "pppfl/datalens, 40 records; random_init 0.470")
+
+
+def test_only_what_leaves_without_a_guarantee_is_not_private():
+    assert findings.not_private({"epsilon": 10.0, "guarantee": "none"})
+    assert not findings.not_private({"epsilon": 10.0, "guarantee": "formal"})
+    assert not findings.not_private({"epsilon_max": 0.0, "guarantee": "nothing leaves a client"})

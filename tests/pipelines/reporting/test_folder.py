@@ -1,0 +1,31 @@
+import json
+
+import pytest
+
+from pipelines import paths
+from pipelines.errors import UserError
+from pipelines.files import read_csv
+from stages import report
+
+
+def test_the_stage_writes_every_file(run):
+    report.run(run.params)
+    names = ("summary.json", "rounds.csv", "global_rounds.csv", "epsilon.csv", "methods.csv")
+    pictures = ("methods.png", "rounds.png", "epsilon.png")
+    found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
+    assert found == {"index.html", *(f"digits/{name}" for name in (*names, *pictures))}
+    own = paths.report("digits")
+    assert json.loads((own / "summary.json").read_text())["dataset"] == "digits"
+    assert all((own / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+    home, shared = (read_csv(own / name)[1] for name in ("rounds.csv", "global_rounds.csv"))
+    assert (home["round"], home["pppfl/dp_moments"], shared["pppfl/dp_moments"]) == ("3", "0.73", "0.3")
+    assert "local" not in home
+
+
+def test_a_missing_artifact_leaves_the_old_report_as_it_was(run):
+    report.run(run.params)
+    before = (paths.REPORTS / "index.html").read_text()
+    (paths.quality("digits", "b", "dp_moments") / "quality.json").unlink()
+    with pytest.raises(UserError):
+        report.run(run.params)
+    assert (paths.REPORTS / "index.html").read_text() == before

@@ -1,0 +1,108 @@
+import re
+from html.parser import HTMLParser
+
+from pipelines import paths
+from pipelines.reporting import html
+from pipelines.reporting.figures import bound
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes, and the text a reader sees."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self.hidden = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.hidden = tag == "style"
+
+    def handle_endtag(self, tag):
+        self.hidden = False
+
+    def handle_data(self, data):
+        if not self.hidden:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def source(run):
+    read = run.read()
+    pictures = dict.fromkeys(("methods", "rounds", "epsilon"), b"png")
+    return html.page(run.params, [{"summary": run.summary(), "grids": read["grids"], "pictures": pictures}])
+
+
+def test_it_stands_alone(run):
+    text = source(run)
+    page = Page(text)
+    assert "http" not in text
+    assert not re.search(r"@import|url\(", text)
+    assert not [tag for tag, _ in page.tags if tag in ("script", "link", "iframe", "object")]
+    images = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
+    assert len(images) == 3 + 2 * 2
+    assert all(image.startswith("data:image/png;base64,") for image in images)
+    assert all(attributes["href"].startswith("#") for tag, attributes in page.tags if tag == "a")
+
+
+def test_it_says_that_it_must_not_leave(run):
+    assert "must not leave (push: false)" in Page(source(run)).text
+
+
+def test_every_method_and_client_is_shown_with_its_figures(run):
+    text = Page(source(run)).text
+    for name, entry in run.summary()["methods"].items():
+        assert name in text
+        assert f"{entry['mean_accuracy']:.3f}" in text
+    assert "selected on test data, for comparison with the paper only" in text
+    assert "floor 0.5" in text
+    assert "40 training records" in text
+
+
+def test_each_epsilon_has_delta_unit_relation_and_accountant(run):
+    text = Page(source(run)).text
+    assert "exact Gaussian DP; unit: record; add or remove one record; sampling: none" in text
+    assert "RDP; unit: record; add or remove one record" in text
+    shown = re.findall(r"ε (\S+)", text)
+    followed = re.findall(r"ε (\S+?),? (?:at )?δ", text)
+    numbers = [figure for figure in shown if figure[0].isdigit()]
+    assert numbers
+    assert len(numbers) == len([figure for figure in followed if figure[0].isdigit()])
+
+
+def test_the_total_is_on_the_page(run):
+    total = run.summary()["clients"]["a"]["total"]
+    text = Page(source(run)).text
+    assert f"ε {bound(total['epsilon'])} at δ {bound(total['delta'], 3)}" in text
+    assert f"ε {bound(total['on_top']['epsilon'])} at δ" in text
+    assert "comes on top" in text
+
+
+def test_nothing_is_marked_when_every_guarantee_is_formal(run):
+    assert "NOT PRIVATE" not in Page(source(run)).text
+
+
+def test_a_release_without_a_guarantee_is_marked_wherever_it_counts(run):
+    path = paths.synthetic("digits", "a", "datalens") / "card.json"
+    run.edit(path, lambda card: card["privacy"].update(epsilon="inf", mu="inf", guarantee="none"))
+    methods = paths.personal("digits", "datalens") / "pppfl-datalens" / "results.json"
+    run.edit(methods, lambda results: results.update(epsilon_max="inf", guarantee="none"))
+    text = Page(source(run)).text
+    assert "pppfl/datalens NOT PRIVATE" in text  # the table of methods
+    assert "a NOT PRIVATE budget" in text  # the client
+    assert "datalens NOT PRIVATE exact" in text  # its release
+    assert "a NOT PRIVATE ε ∞" in text  # its sample grid
+    assert "NOT PRIVATE a/datalens" in text  # the warnings
+    assert "b NOT PRIVATE" not in text
+    assert "local NOT PRIVATE" not in text  # nothing leaves a client
+
+
+def test_text_from_artifacts_is_escaped(run):
+    path = paths.quality("digits", "a", "datalens") / "quality.json"
+    run.edit(path, lambda scores: scores.update(warnings=["<script>alert(1)</script>"]))
+    text = source(run)
+    assert "<script>" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text

@@ -1,0 +1,391 @@
+"""`dp_moments` against moment_generators.md Part I: sensitivity by brute force, and each estimator against an oracle."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.datasets.containers import Images
+from pipelines.privacy import accounting
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import SeededForTests
+from pipelines.synthesis import dp_moments
+from pipelines.synthesis.registry import Space
+
+SCALE = 2**20
+BUDGET = Budget(5.0, 1e-5)
+NOTHING = Budget(math.inf, 1e-5)
+
+
+def adversarial(space: Space) -> np.ndarray:
+    """Black, white, one bright pixel, one dark pixel, a checkerboard, half and half: uint8 [6, H, W, C]."""
+    black = np.zeros(space.shape, np.uint8)
+    bright, half = black.copy(), black.copy()
+    bright[0, 0, 0] = 255
+    half[: space.height // 2] = 255
+    board = (np.indices(space.shape).sum(0) % 2 * 255).astype(np.uint8)
+    return np.stack([black, 255 - black, bright, 255 - bright, board, half])
+
+
+def moved_by_each_record(total_of, data: Images) -> np.ndarray:
+    """L2 distance in units that removing (equally: adding) each single record moves `total_of(data)` by."""
+    rest = [np.delete(np.arange(len(data)), record) for record in range(len(data))]
+    return np.array([np.linalg.norm((total_of(data) - total_of(data[keep])) / SCALE) for keep in rest])
+
+
+@pytest.fixture(params=[1, 3], ids=["grey", "colour"])
+def space(request):
+    return Space(height=6, width=5, channels=request.param, classes=3)
+
+
+@pytest.fixture
+def crowd(space, records):
+    """Ordinary and adversarial records of every class."""
+    images = np.concatenate([records(6, space).images, *[adversarial(space)] * space.classes])
+    labels = np.concatenate([np.arange(6) % space.classes, np.repeat(np.arange(space.classes), 6)])
+    return Images(images, labels.astype(np.int64), np.arange(len(labels)))
+
+
+@pytest.mark.parametrize("clip", [0.5, 2.0, 100.0])
+@pytest.mark.parametrize("count_weight", [0.2, 0.5, 3.0])
+def test_no_record_moves_the_first_release_by_more_than_one(space, crowd, moments_settings, clip, count_weight):
+    block = moments_settings(clip=clip, count_weight=count_weight)
+
+    def total(data):
+        return dp_moments.first_sum(dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE)
+
+    moved = moved_by_each_record(total, crowd)
+    assert moved.max() <= 1
+    if clip < 100:  # some record is clipped and reaches the bound: the noise is not needlessly large
+        assert moved.max() > 0.999
+
+
+@pytest.mark.parametrize("residual_clip", [0.3, 1.5])
+@pytest.mark.parametrize("means_size", [0.0, 1.0, 50.0])
+def test_no_record_moves_the_second_release_by_more_than_one(
+    space, crowd, moments_settings, residual_clip, means_size
+):
+    """Around any means at all, for the first release's noise can put them anywhere."""
+    block = moments_settings(residual_clip=residual_clip, clip=100.0)
+    p = dp_moments.encode(crowd.pixels[:1], block, space).shape[1]
+    means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
+
+    def total(data):
+        return dp_moments.second_sum(
+            dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE
+        )
+
+    moved = moved_by_each_record(total, crowd)
+    assert moved.max() <= 1
+    assert moved.max() > 0.999
+
+
+def test_relabelling_moves_each_release_by_at_most_two(space, crowd, moments_settings):
+    block = moments_settings()
+    other = Images(crowd.images, (crowd.labels + 1) % space.classes, crowd.ids)
+    for record, total in itertools.product(range(6), (first_total, second_total)):
+        labels = np.where(np.arange(len(crowd)) == record, other.labels, crowd.labels)
+        neighbour = Images(crowd.images, labels, crowd.ids)
+        assert np.linalg.norm((total(crowd, block, space) - total(neighbour, block, space)) / SCALE) <= 2
+
+
+def first_total(data, block, space):
+    return dp_moments.first_sum(dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE)
+
+
+def second_total(data, block, space):
+    u = dp_moments.encode(data.pixels, block, space)
+    return dp_moments.second_sum(u, data.labels, np.zeros((space.classes, u.shape[1])), block, SCALE)
+
+
+def test_releases_are_the_sums_of_their_definition(crowd, space, moments_settings):
+    """Record by record, with the full matrix instead of its weighted triangle."""
+    block = moments_settings()
+    u = dp_moments.encode(crowd.pixels, block, space)
+    means = np.random.default_rng(0).normal(0, 0.5, (space.classes, u.shape[1]))
+    w0, w1 = 1 / math.sqrt(1.25), 0.5 / math.sqrt(1.25)
+    first = np.zeros((space.classes, u.shape[1] + 1))
+    second = np.zeros((space.classes, u.shape[1], u.shape[1]))
+    for row, label in zip(u, crowd.labels):
+        first[label] += [*(w0 * row / block.clip), w1]
+        v = row - means[label]
+        v = v * min(1, block.residual_clip / np.linalg.norm(v)) / block.residual_clip
+        second[label] += np.outer(v, v)
+    got = dp_moments.first_sum(u, crowd.labels, block, space, SCALE) / SCALE
+    np.testing.assert_allclose(got, first, atol=len(crowd) / SCALE)
+    triangles = dp_moments.second_sum(u, crowd.labels, means, block, SCALE) / SCALE
+    matrices = np.stack([dp_moments._symmetric(row) for row in triangles])
+    np.testing.assert_allclose(matrices, second, atol=len(crowd) / SCALE)
+
+
+def test_chunks_do_not_change_the_second_sum(records, small_space, moments_settings):
+    block = moments_settings()
+    data = records(1203, small_space)
+    u = dp_moments.encode(data.pixels, block, small_space)
+    means = np.zeros((small_space.classes, u.shape[1]))
+    one_by_one = sum(
+        dp_moments.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE) for i in range(len(u))
+    )
+    np.testing.assert_array_equal(dp_moments.second_sum(u, data.labels, means, block, SCALE), one_by_one)
+
+
+@settings(deadline=None, max_examples=40)
+@given(vector=st.lists(st.floats(-10, 10), min_size=1, max_size=7))
+def test_triangle_keeps_the_norm_and_comes_back(vector):
+    v = np.array(vector)
+    upper = dp_moments._vech(len(v))
+    triangle = v[upper.row] * v[upper.column] * upper.weight
+    assert np.linalg.norm(triangle) == pytest.approx(v @ v, rel=1e-9, abs=1e-12)
+    np.testing.assert_allclose(dp_moments._symmetric(triangle), np.outer(v, v), atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), norm=st.floats(0.1, 5), size=st.floats(0, 100))
+def test_clipping_bounds_the_norm_keeps_the_direction_and_leaves_short_rows(seed, norm, size):
+    rows = np.random.default_rng(seed).normal(0, size, (5, 4))
+    cut = dp_moments.clipped(rows, norm)
+    lengths = np.linalg.norm(rows, axis=1)
+    assert np.all(np.linalg.norm(cut, axis=1) <= norm * (1 + 1e-12))
+    np.testing.assert_array_equal(cut[lengths <= norm], rows[lengths <= norm])
+    np.testing.assert_allclose(cut * lengths[:, None], rows * np.linalg.norm(cut, axis=1)[:, None], atol=1e-9)
+
+
+def test_encode_and_decode_are_inverse_when_nothing_is_cut(space, records, moments_settings):
+    block = moments_settings(cutoff=space.height + space.width, clip=1e6)
+    pixels = records(4, space).pixels
+    u = dp_moments.encode(pixels, block, space)
+    np.testing.assert_allclose(dp_moments.decode(u, block.centre, block.cutoff, space), pixels, atol=1e-6)
+    lengths = np.linalg.norm((pixels - block.centre).reshape(4, -1), axis=1)
+    np.testing.assert_allclose(np.linalg.norm(u, axis=1), lengths, rtol=1e-6)  # orthonormal
+
+
+def test_decode_then_encode_keeps_the_low_frequencies(space, moments_settings):
+    block = moments_settings(clip=1e6, centre=0.5)
+    p = space.channels * sum(1 for i in range(6) for j in range(5) if i + j < 4)
+    u = np.random.default_rng(0).normal(0, 0.02, (3, p))
+    np.testing.assert_allclose(
+        dp_moments.encode(dp_moments.decode(u, 0.5, block.cutoff, space), block, space), u, atol=1e-9
+    )
+
+
+def test_number_of_coefficients_and_of_released_numbers():
+    """q (q + 1) / 2 = 105 at q = 14 on 28x28, as the spec says; K (p + 1) + K p (p + 1) / 2 numbers in all."""
+    block = dp_moments.DpMoments(
+        centre=0, cutoff=14, clip=14, count_weight=0.2, residual_clip=6, first_share=0.15, inflation=1, low_epsilon=None
+    )
+    details = dp_moments.plan(block, BUDGET, Space(28, 28, 1, 10)).statement.details
+    assert details["coefficients"] == 105
+    assert details["released_numbers"] == 10 * 106 + 10 * 105 * 106 // 2
+
+
+@settings(deadline=None, max_examples=40)
+@given(epsilon=st.floats(0.05, 25), delta=st.floats(1e-8, 1e-3), share=st.floats(0.01, 0.99))
+def test_the_two_releases_spend_exactly_the_budget(epsilon, delta, share):
+    block = dp_moments.DpMoments(
+        centre=0, cutoff=3, clip=2, count_weight=0.2, residual_clip=1, first_share=share, inflation=1, low_epsilon=None
+    )
+    budget = Budget(epsilon, delta)
+    details = dp_moments.plan(block, budget, Space(8, 8, 1, 4)).statement.details
+    first, second = details["sigma"]
+    assert accounting.compose([1 / first, 1 / second]) == pytest.approx(budget.mu, rel=1e-12)
+    assert (1 / first) ** 2 / budget.mu**2 == pytest.approx(share, rel=1e-9)
+    planned = accounting.gdp_delta(epsilon=epsilon, mu=accounting.compose([1 / first, 1 / second]))
+    scale, draws = details["lattice_steps_per_unit"], details["released_numbers"]
+    slack = accounting.rounding_slack(epsilon=epsilon, sigma=min(first, second) * scale, draws=draws)
+    assert planned + slack <= delta * (1 + 1e-7)
+
+
+def test_small_budgets_take_their_own_settings(moments_settings, small_space):
+    low = {"below": 3.0, "residual_clip": 0.7, "first_share": 0.8, "inflation": 1.8}
+    block = moments_settings(low_epsilon=low)
+    poor, rich = (dp_moments.plan(block, Budget(epsilon, 1e-5), small_space) for epsilon in (2.99, 3.0))
+    assert (poor.settings.residual_clip, poor.settings.first_share, poor.settings.inflation) == (0.7, 0.8, 1.8)
+    assert rich.settings.residual_clip == block.residual_clip
+    assert (1 / poor.statement.details["sigma"][0]) ** 2 == pytest.approx(0.8 * Budget(2.99, 1e-5).mu ** 2)
+
+
+def test_infinite_budget_adds_no_noise_and_claims_nothing(moments_settings, small_space):
+    statement = dp_moments.plan(moments_settings(), NOTHING, small_space).statement
+    assert statement.details["sigma"] == [0.0, 0.0]
+    assert statement.guarantee == "none"
+
+
+def test_fit_asks_for_both_noises_at_the_planned_scale(records, small_space, moments_settings, noise_spy):
+    plan = dp_moments.plan(moments_settings(), BUDGET, small_space)
+    dp_moments.fit(records(30, small_space), plan, noise_spy, seed=0)
+    details, p = plan.statement.details, plan.statement.details["coefficients"]
+    scale = details["lattice_steps_per_unit"]
+    shapes = [(small_space.classes, p + 1), (small_space.classes, p * (p + 1) // 2)]
+    assert noise_spy.calls == [(shape, sigma * scale) for shape, sigma in zip(shapes, details["sigma"])]
+
+
+def test_without_noise_the_true_moments_come_back(records, small_space, moments_settings):
+    block = moments_settings(clip=1e3, residual_clip=1e2, cutoff=3)
+    data = records(900, small_space)
+    state = dp_moments.fit(data, dp_moments.plan(block, NOTHING, small_space), SeededForTests(0), seed=0)
+    u = dp_moments.encode(data.pixels, block, small_space)
+    for label in range(small_space.classes):
+        own = u[data.labels == label]
+        np.testing.assert_allclose(state["means"][label], own.mean(0), atol=0.01)
+        covariance = state["roots"][label] @ state["roots"][label].T
+        np.testing.assert_allclose(covariance, np.cov(own.T, bias=True), atol=0.01)
+        assert np.diag(covariance).min() > 0.01
+    np.testing.assert_allclose(state["histogram"], np.bincount(data.labels) / len(data), atol=1e-4)
+
+
+def test_samples_have_the_state_s_moments_and_labels(small_space, moments_settings):
+    rng = np.random.default_rng(0)
+    p = dp_moments.encode(np.zeros((1, *small_space.shape)), moments_settings(cutoff=2), small_space).shape[1]
+    state = {
+        "means": rng.normal(0, 0.1, (3, p)),
+        "roots": rng.normal(0, 0.05, (3, p, p)),
+        "histogram": np.array([0.7, 0.0, 0.3]),
+        "shape": np.array(small_space.shape),
+        "centre": np.array(0.5),
+        "cutoff": np.array(2),
+    }
+    data = dp_moments.sample(state, 30_000, seed=1)
+    assert np.bincount(data.labels, minlength=3) / len(data) == pytest.approx([0.7, 0, 0.3], abs=0.02)
+    assert np.all(data.ids == -1)
+    u = dp_moments.encode(data.pixels, moments_settings(cutoff=2, centre=0.5, clip=1e6), small_space)
+    own = u[data.labels == 0]
+    np.testing.assert_allclose(own.mean(0), state["means"][0], atol=0.01)
+    np.testing.assert_allclose(np.cov(own.T), state["roots"][0] @ state["roots"][0].T, atol=0.002)
+
+
+def test_means_divide_by_the_noisy_count_and_never_by_less_than_two(moments_settings):
+    block = moments_settings()
+    w0, w1 = 1 / math.sqrt(1.25), 0.5 / math.sqrt(1.25)
+    first = np.array([[4.0, -2.0, 10 * w1], [4.0, -2.0, -3 * w1]])
+    means, counts = dp_moments.estimate_means(first, block)
+    np.testing.assert_allclose(counts, [10, -3])
+    np.testing.assert_allclose(means[0], block.clip * np.array([4, -2]) / (w0 * 10))
+    np.testing.assert_allclose(means[1], block.clip * np.array([4, -2]) / (w0 * 2))
+
+
+def test_a_class_is_kept_where_its_count_exceeds_one_and_a_half_deviations():
+    np.testing.assert_allclose(dp_moments.keep_classes(np.array([9.0, 1.4, 1.6, -5.0]), 1.0), [9 / 10.6, 0, 1.6 / 10.6, 0])
+    np.testing.assert_allclose(dp_moments.keep_classes(np.array([0.1, 0.3, -1]), 1.0), [0, 1, 0])
+
+
+def wigner(p: int, deviation: float, rng) -> np.ndarray:
+    """Symmetric noise: deviation off the diagonal, sqrt 2 of it on the diagonal."""
+    return np.triu(rng.normal(0, deviation, (p, p)), 1) + np.diag(rng.normal(0, deviation / math.sqrt(2), p)) + 0.0
+
+
+def symmetric_noise(p: int, deviation: float, rng) -> np.ndarray:
+    half = wigner(p, deviation, rng)
+    return half + half.T
+
+
+def test_eigenvalues_of_pure_noise_vanish():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        noise = symmetric_noise(80, 0.7, rng)
+        root = dp_moments._debiased_root(noise, 0.7, 1.0)
+        positive = np.linalg.eigvalsh(noise).clip(0).sum()
+        assert np.trace(root @ root.T) < 0.05 * positive
+    halved = dp_moments._debiased_root(noise, 0.35, 1.0)  # control: half the edge lets much of the noise through
+    assert np.trace(halved @ halved.T) > 0.3 * positive
+
+
+def test_a_spike_above_the_edge_is_recovered_without_bias():
+    rng = np.random.default_rng(1)
+    p, deviation, spike = 100, 0.1, 3.0
+    direction = np.ones(p) / math.sqrt(p)
+    raw, mended = [], []
+    for _ in range(10):
+        matrix = spike * np.outer(direction, direction) + symmetric_noise(p, deviation, rng)
+        root = dp_moments._debiased_root(matrix, deviation, 1.0)
+        raw.append(np.linalg.eigvalsh(matrix)[-1])
+        mended.append(np.linalg.eigvalsh(root @ root.T)[-1])
+    assert np.mean(mended) == pytest.approx(spike, rel=0.02)
+    assert np.mean(raw) > spike * 1.07
+
+
+def test_debiasing_without_noise_is_the_identity_and_inflation_scales_the_covariance():
+    matrix = np.diag([3.0, 1.0, 0.5])
+    root = dp_moments._debiased_root(matrix, 0.0, 1.8)
+    np.testing.assert_allclose(root @ root.T, 1.8 * matrix, atol=1e-12)
+
+
+def test_empirical_bayes_weight_limits():
+    rng = np.random.default_rng(0)
+    difference = rng.normal(size=(40, 40))
+    assert dp_moments._empirical_bayes(difference, 0.0) == 1.0
+    assert dp_moments._empirical_bayes(difference, 1e6) == 0.0
+    assert dp_moments._empirical_bayes(np.zeros((40, 40)), 1.0) == 0.0
+    # nothing but noise (deviation 1 on the diagonal): nearly all of the pool; signal of the noise's size: half
+    noise = symmetric_noise(40, 1 / math.sqrt(2), rng)
+    signal = symmetric_noise(40, 1 / math.sqrt(2), rng)
+    assert dp_moments._empirical_bayes(noise, 1.0) < 0.15
+    assert dp_moments._empirical_bayes(noise + signal, 1.0) == pytest.approx(0.5, abs=0.12)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
+def test_the_noise_edge_is_the_deviation_of_the_mixed_covariance(monkeypatch, moments_settings, weight):
+    """Monte Carlo over pure noise, at fixed weight: entries off the diagonal scatter by the deviation handed over."""
+    p, sigma, repeats = 8, 0.9, 400
+    block = moments_settings(residual_clip=1.3)
+    counts, kept = np.array([30.0, 80.0, 1.0, 50.0]), np.array([True, True, False, True])
+    seen: dict[int, list] = {0: [], 1: [], 3: []}
+    expected = {}
+    order = itertools.cycle(seen)
+
+    def capture(matrix, deviation, inflation):
+        label = next(order)
+        seen[label].append(matrix[np.triu_indices(p, 1)])
+        expected[label] = deviation
+        return np.zeros((p, p))
+
+    monkeypatch.setattr(dp_moments, "_debiased_root", capture)
+    monkeypatch.setattr(dp_moments, "_empirical_bayes", lambda difference, noise: weight)
+    rng = np.random.default_rng(0)
+    for _ in range(repeats):
+        noise = rng.normal(0, sigma, (4, p * (p + 1) // 2))
+        dp_moments.estimate_roots(noise, counts, kept, sigma, block)
+    for label, entries in seen.items():
+        assert np.std(entries) == pytest.approx(expected[label], rel=0.05)
+
+
+def test_pooling_is_weighted_by_counts_over_the_kept_classes_only(monkeypatch, moments_settings):
+    monkeypatch.setattr(dp_moments, "_empirical_bayes", lambda difference, noise: 0.0)
+    block = moments_settings(residual_clip=1.0)
+    upper = dp_moments._vech(2)
+    moments = [np.diag([40.0, 20.0]), np.diag([10.0, 10.0]), np.diag([1e6, 1e6])]
+    second = np.stack([matrix[upper.row, upper.column] * upper.weight for matrix in moments])
+    kept = np.array([True, True, False])
+    roots = dp_moments.estimate_roots(second, np.array([20.0, 5.0, 9.0]), kept, 0.0, block)
+    for label in (0, 1):
+        np.testing.assert_allclose(roots[label] @ roots[label].T, np.diag([50 / 25, 30 / 25]))
+    assert not roots[2].any()
+
+
+def bytes_of(state: dict) -> bytes:
+    return b"".join(np.ascontiguousarray(state[name]).tobytes() for name in sorted(state))
+
+
+def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, space, moments_settings):
+    plan = dp_moments.plan(moments_settings(), BUDGET, space)
+    data = records(40, space)
+    first, again, other = (dp_moments.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2))
+    assert bytes_of(first) == bytes_of(again) != bytes_of(other)
+    images = [dp_moments.sample(first, 20, seed=seed).images.tobytes() for seed in (3, 3, 4)]
+    assert images[0] == images[1] != images[2]
+
+
+def test_a_missing_class_is_no_special_case(records, small_space, moments_settings):
+    data = records(60, small_space, labels=np.arange(60) % 2)
+    state = dp_moments.fit(data, dp_moments.plan(moments_settings(), NOTHING, small_space), SeededForTests(0), seed=0)
+    assert state["histogram"][2] == 0
+    assert all(np.isfinite(array).all() for array in state.values())
+    assert set(dp_moments.sample(state, 50, seed=0).labels) <= {0, 1}
+
+
+def test_an_empty_shard_still_makes_both_releases(records, small_space, moments_settings):
+    plan = dp_moments.plan(moments_settings(), BUDGET, small_space)
+    state = dp_moments.fit(records(1, small_space)[:0], plan, SeededForTests(0), seed=0)
+    assert all(np.isfinite(array).all() for array in state.values())

@@ -1,0 +1,187 @@
+"""Stacked teachers: equal to a plain loop, and isolated from each other's records bit for bit."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.teachers import MlpTeacher
+from pipelines.datasets.containers import Images
+from pipelines.synthesis import ensemble, votes
+from pipelines.synthesis.registry import Space
+
+SPACE = Space(height=6, width=5, channels=1, classes=3)
+COUNT = 7  # teacher 6 has no record
+
+
+def build(data: Images, owner: np.ndarray, *, count: int = COUNT, learning_rate: float = 1e-2) -> ensemble.Ensemble:
+    network = MlpTeacher(shape=SPACE.shape, classes=SPACE.classes, hidden=8)
+    return ensemble.Ensemble(network, data, owner, count=count, learning_rate=learning_rate, seed=5)
+
+
+def fakes(step: int, batch: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(100 + step)
+    images = torch.rand(batch, 1, 6, 5, generator=generator)
+    return images, torch.randint(3, (batch,), generator=generator)
+
+
+@pytest.fixture
+def data(records):
+    return records(20, SPACE)
+
+
+@pytest.fixture
+def owner():
+    """Teacher 5 has one record only, the first of the shard; teacher 6 none."""
+    return np.array([5, *(np.arange(19) % 5)])
+
+
+def ballots_of(crowd: ensemble.Ensemble, step: int) -> torch.Tensor:
+    return votes.vote(
+        crowd.image_gradients(*fakes(step)),
+        top_k=6,
+        clip=1e-5,
+        stochastic=True,
+        generator=torch.Generator().manual_seed(step),
+    )
+
+
+def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner):
+    """One nn.Module and one torch.optim.Adam per teacher, fed the same batches, for several steps."""
+    crowd = build(data, owner)
+    modules = [MlpTeacher(shape=SPACE.shape, classes=SPACE.classes, hidden=8) for _ in range(COUNT)]
+    for teacher, module in enumerate(modules):
+        module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
+    optimisers = [torch.optim.Adam(module.parameters(), lr=1e-2, betas=(0.5, 0.999)) for module in modules]
+    drawn = []
+    real_batch = crowd.real_batch
+    crowd.real_batch = lambda batch: drawn.append(real_batch(batch)) or drawn[-1]
+    for step in range(6):
+        x, y = fakes(step)
+        crowd.train_step(x, y)
+        images, labels = drawn[-1]
+        for teacher, (module, optimiser) in enumerate(zip(modules, optimisers)):
+            loss = F.binary_cross_entropy_with_logits(module(x, y), torch.zeros(len(x)))
+            if teacher != 6:
+                real = module(images[teacher], labels[teacher])
+                loss = loss + F.binary_cross_entropy_with_logits(real, torch.ones(len(x)))
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    for teacher, module in enumerate(modules):
+        for name, tensor in module.named_parameters():
+            assert (crowd.weights[name][teacher] - tensor).abs().max() < 1e-5
+    x, y = fakes(50)
+    stacked = crowd.image_gradients(x, y)
+    for teacher, module in enumerate(modules):
+        leaf = x.clone().requires_grad_()
+        F.binary_cross_entropy_with_logits(module(leaf, y), torch.ones(len(x))).backward()
+        torch.testing.assert_close(stacked[teacher], -leaf.grad.flatten(1), atol=1e-6, rtol=1e-4)
+
+
+def test_teachers_start_apart_and_learn(data, owner):
+    crowd = build(data, owner)
+    for tensor in crowd.weights.values():
+        assert not torch.equal(tensor[0], tensor[1])
+    before = {name: tensor.detach().clone() for name, tensor in crowd.weights.items()}
+    crowd.train_step(*fakes(0))
+    for name, tensor in crowd.weights.items():
+        assert torch.all((tensor - before[name]).flatten(1).abs().amax(1) > 0)  # the empty teacher included
+
+
+@pytest.mark.parametrize("record", [0, 1, 7, 19])
+def test_removing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner, record):
+    """Record 0 is its teacher's only one: without it the teacher is empty, and still only it may change."""
+    rest = np.delete(np.arange(len(data)), record)
+    with_it, without = build(data, owner), build(data[rest], owner[rest])
+    others = np.arange(COUNT) != owner[record]
+    for step in range(8):
+        with_it.train_step(*fakes(step))
+        without.train_step(*fakes(step))
+        one, two = ballots_of(with_it, step), ballots_of(without, step)
+        assert torch.equal(one[others], two[others])
+        difference = votes.tally(one) - votes.tally(two)
+        assert np.linalg.norm(difference) <= votes.sensitivity(top_k=6, batch=4)
+    for name, tensor in with_it.weights.items():
+        assert torch.equal(tensor[others], without.weights[name][others])
+    changed = [not torch.equal(tensor[~others], without.weights[name][~others]) for name, tensor in with_it.weights.items()]
+    assert all(changed)
+
+
+@pytest.mark.parametrize("record", [0, 7])
+@pytest.mark.parametrize("learning_rate", [1e-2, 1e30])
+def test_editing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner, record, learning_rate):
+    """Even where training diverges to NaN: what does not exist cannot leak through 0 x NaN."""
+    images, labels = data.images.copy(), data.labels.copy()
+    images[record], labels[record] = 255 - images[record], (labels[record] + 1) % 3
+    one, two = (build(shard, owner, learning_rate=learning_rate) for shard in (data, Images(images, labels, data.ids)))
+    others = np.arange(COUNT) != owner[record]
+    for step in range(4):
+        one.train_step(*fakes(step))
+        two.train_step(*fakes(step))
+    for name, tensor in one.weights.items():
+        left, right = (side.detach()[others].view(torch.int32) for side in (tensor, two.weights[name]))
+        assert torch.equal(left, right)
+
+
+def test_an_empty_teacher_votes_like_the_rest(data, owner):
+    crowd = build(data, owner)
+    crowd.train_step(*fakes(0))
+    assert torch.all((ballots_of(crowd, 0)[6] != 0).sum(-1) == 6)
+
+
+def test_a_shard_without_records_trains_too(data):
+    crowd = build(data[:0], np.empty(0, np.int64))
+    crowd.train_step(*fakes(0))
+    assert torch.isfinite(crowd.image_gradients(*fakes(0))).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(owner=st.lists(st.integers(0, 8), max_size=40))
+def test_tables_are_disjoint_complete_and_padded_with_nobody(owner):
+    owner = np.array(owner, np.int64)
+    sizes, table = ensemble._rows_by_teacher(owner, 9)
+    rows = [table[teacher, : sizes[teacher]].tolist() for teacher in range(9)]
+    assert sorted(row for own in rows for row in own) == list(range(len(owner)))
+    for teacher, own in enumerate(rows):
+        assert all(owner[row] == teacher for row in own)
+        assert all(row == len(owner) for row in table[teacher, sizes[teacher] :].tolist())
+
+
+@pytest.mark.parametrize("draw", [0.0, 0.5, 1 - 2**-24])
+def test_every_draw_falls_on_a_teacher_s_own_record(monkeypatch, draw):
+    """The largest float32 below one times the size must not round up to the size, which is the padding."""
+    sizes = [*range(60), 127, 128, 129, 255, 0]
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    pixels = np.broadcast_to((1 + owner).astype(np.uint8)[:, None, None, None], (len(owner), *SPACE.shape))
+    shard = Images(np.ascontiguousarray(pixels), owner % 3, np.arange(len(owner)))
+    crowd = build(shard, owner, count=len(sizes))
+    monkeypatch.setattr(torch, "rand", lambda *shape, generator: torch.full(shape, draw))
+    images, labels = crowd.real_batch(2)
+    for teacher, size in enumerate(sizes):
+        expected = (1 + teacher) / 255 if size else 0.0
+        assert torch.all((images[teacher] - expected).abs() < 1e-6)
+        assert torch.all(labels[teacher] == (teacher % 3 if size else 0))
+
+
+def test_batches_are_drawn_evenly_from_a_teacher_s_records(records):
+    shard = records(4, SPACE, labels=[0, 1, 2, 2])
+    crowd = build(shard, np.array([0, 0, 0, 1]), count=2)
+    labels = crowd.real_batch(30_000)[1][0]
+    np.testing.assert_allclose(np.bincount(labels) / 30_000, [1 / 3] * 3, atol=0.02)
+
+
+def test_image_gradients_point_to_what_looks_more_real(data, owner):
+    crowd = build(data, owner)
+    for step in range(5):
+        crowd.train_step(*fakes(step))
+    x, y = fakes(9)
+    direction = crowd.image_gradients(x, y)
+    assert direction.shape == (COUNT, 4, 30)
+    for teacher in range(COUNT):
+        module = MlpTeacher(shape=SPACE.shape, classes=SPACE.classes, hidden=8)
+        module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
+        unit = direction[teacher] / direction[teacher].norm(dim=1, keepdim=True)
+        assert torch.all(module(x + 0.01 * unit.reshape(x.shape), y) > module(x, y))

@@ -1,0 +1,91 @@
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines import config
+from pipelines.datasets.containers import load, synthetic
+from pipelines.privacy.gaussian import Budget
+from pipelines.synthesis import card, export, gan
+from pipelines.synthesis.registry import Space
+
+PROFILE = config.load().profiles["digits"]
+
+
+def data(count=40):
+    rng = np.random.default_rng(0)
+    return synthetic(rng.random((count, 8, 8, 1)), np.arange(count) % 4)
+
+
+def described(release):
+    return card.card(
+        dataset="digits", client="c0", generator="dp_moments", release=release, data=data(), profile=PROFILE
+    )
+
+
+def formal():
+    from pipelines.synthesis import dp_moments
+
+    plan = dp_moments.plan(config.load().generator("digits", "dp_moments"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
+    return {"privacy": {**plan.statement.as_dict(), "guarantee": "formal"}, "weak": []}
+
+
+def test_the_folder_holds_exactly_what_may_leave(tmp_path):
+    export.write(tmp_path, data(), described(formal()))
+    names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    sums = dict(reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == names - {"SHA256SUMS"}
+    for name, digest in sums.items():
+        assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
+    assert (load(tmp_path / "images.npz").ids == -1).all()
+
+
+def test_the_card_carries_the_whole_privacy_block():
+    privacy = described(formal())["privacy"]
+    wanted = {"mechanism", "epsilon", "delta", "mu", "guarantee", "unit", "relation", "accountant", "sampling", "noise"}
+    assert wanted <= set(privacy)
+    assert privacy["unit"] == "record"
+    assert "add or remove" in privacy["relation"]
+    assert {"sensitivity", "sigma", "settings", "hyperparameters"} <= set(privacy["details"])
+
+
+def test_public_metrics_need_only_the_synthetic_images():
+    metrics = card.public_metrics(data(), classes=10)
+    assert metrics["images_per_class"] == [10, 10, 10, 10, 0, 0, 0, 0, 0, 0]
+    assert metrics["duplicate_rate"] == 0
+    twice = synthetic(np.zeros((4, 8, 8, 1)), np.arange(4))
+    assert card.public_metrics(twice, classes=10)["duplicate_rate"] == pytest.approx(0.75)
+
+
+def test_a_card_without_privacy_says_so_everywhere():
+    plan = gan.plan(config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
+    release = {"privacy": plan.statement.as_dict(), "weak": []}
+    text = card.markdown(described(release))
+    assert "NO PRIVACY GUARANTEE" in text
+    assert "NOT-private" in text
+    assert "| guarantee | none |" in text
+    assert "| epsilon | inf |" in text
+
+
+def test_a_weak_plan_is_marked_in_json_and_markdown():
+    weak = {**formal(), "weak": ["This plan can only make noise."]}
+    assert described(weak)["weak"] == ["This plan can only make noise."]
+    assert "**Weak:** This plan can only make noise." in card.markdown(described(weak))
+
+
+def test_the_card_is_standard_json(tmp_path):
+    export.write(tmp_path, data(), described(formal()))
+    json.loads((tmp_path / "card.json").read_text(), parse_constant=lambda name: pytest.fail(name))
+
+
+def test_the_grid_shows_each_image_in_its_classes_row(tmp_path):
+    sheet = export.grid(data(), classes=10)
+    export_row = np.asarray(sheet.convert("L"))[3 * export.TILE + 1 : 4 * export.TILE - 1]
+    tile = export_row[:, export.MARGIN + 1 : export.MARGIN + export.TILE - 1]
+    expected = Image.fromarray(data().images[3, ..., 0]).resize((export.TILE - 2, export.TILE - 2), 0)
+    assert np.array_equal(tile, np.asarray(expected))
+    empty = np.asarray(sheet.convert("L"))[7 * export.TILE :, export.MARGIN :]
+    assert (empty == 255).all()

@@ -1,0 +1,287 @@
+"""Every mistake in params.yaml is one sentence that names the parameter, the rule and what was found."""
+
+import math
+import types
+import typing
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from ruamel.yaml import YAML
+
+from pipelines import config
+from pipelines.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+yaml = YAML(typ="safe")
+
+
+def shipped() -> dict:
+    """A fresh copy of the shipped parameters with every optional block filled in, so that each field is there."""
+    content = yaml.load((ROOT / "params.yaml").read_text())
+    dataset = content["datasets"][0]
+    content["clients"] = {"c0": {"epsilon": 10.0, "delta": 1e-6}, "c1": {"epsilon": 3.0}}
+    content["partition"] |= {"clients": ["c0", "c1"], "small": {"client": "c1", "train_records": 40}}
+    content["profiles"][dataset]["augmentation"] = dict.fromkeys(config.Augmentation.model_fields, 0.1)
+    content["synthesis"]["datalens"]["threshold"] = 0.5
+    return content
+
+
+def load(content, folder: Path):
+    path = folder / "params.yaml"
+    with path.open("w") as file:
+        yaml.dump(content, file)
+    return config.load(path)
+
+
+def mistakes(content, folder: Path) -> list[str]:
+    with pytest.raises(UserError) as error:
+        load(content, folder)
+    return str(error.value).splitlines()
+
+
+def changed(path: tuple, value) -> dict:
+    content = shipped()
+    owner = content
+    for step in path[:-1]:
+        owner = owner[step]
+    owner[path[-1]] = value
+    return content
+
+
+def numbers(node, path=()):
+    """Paths of all numeric leaves."""
+    if isinstance(node, bool):
+        return
+    if isinstance(node, int | float):
+        yield path
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for step, child in children:
+        yield from numbers(child, (*path, step))
+
+
+NUMBERS = list(numbers(shipped()))
+
+
+def numeric_fields(block: type[BaseModel]):
+    """(block, field) of every numeric field of the schema, at any depth."""
+    for name, field in block.model_fields.items():
+        todo = [field.annotation]
+        while todo:
+            annotation = todo.pop()
+            if annotation in (int, float):
+                yield block.__name__, name
+            elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                yield from numeric_fields(annotation)
+            elif typing.get_origin(annotation) in (list, dict, typing.Union, types.UnionType, typing.Annotated):
+                todo.extend(typing.get_args(annotation))
+
+
+def test_the_generated_bad_values_reach_every_numeric_field_of_the_schema():
+    blocks = [config.Params, *config.GENERATORS.values()]
+    fields = {name for block in blocks for _, name in numeric_fields(block)}
+    assert len(fields) > 40
+    reached = {step for path in NUMBERS for step in path if isinstance(step, str)}
+    assert fields <= reached
+
+
+def test_the_shipped_parameters_are_valid(tmp_path):
+    config.load(ROOT / "params.yaml")
+    load(shipped(), tmp_path)
+
+
+BAD = [-1, -0.5, math.nan, -math.inf, "3", "much", True, [1], {"a": 1}]
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=lambda path: ".".join(map(str, path)))
+def test_a_bad_number_is_one_sentence_that_names_it(path, tmp_path):
+    for bad in BAD:
+        lines = mistakes(changed(path, bad), tmp_path)
+        assert len(lines) == 1
+        assert lines[0].startswith(f"The '{path[-1]}' parameter")
+        assert "must be a" in lines[0] or "must be one" in lines[0]
+        assert lines[0].endswith(f"Got {bad!r} instead. (params.yaml)")
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=lambda path: ".".join(map(str, path)))
+def test_a_missing_number_is_one_sentence_that_names_it(path, tmp_path):
+    if isinstance(path[-1], int) or path[-1] == "delta" and "clients" in path:
+        pytest.skip("an element of a list, or optional")
+    content = shipped()
+    owner = content
+    for step in path[:-1]:
+        owner = owner[step]
+    del owner[path[-1]]
+    (line,) = mistakes(content, tmp_path)
+    assert line.startswith(f"The '{path[-1]}' parameter") and "is missing" in line
+
+
+@pytest.mark.parametrize(
+    "path, bad",
+    [
+        (("clients", "c0", "epsilon"), 0),
+        (("clients", "c0", "epsilon"), 0.0),
+        (("clients", "c0", "delta"), 0),
+        (("clients", "c0", "delta"), 1),
+        (("privacy", "delta"), 0.0),
+        (("privacy", "delta"), 1.0),
+        (("partition", "alpha"), 0),
+        (("partition", "alpha"), math.inf),
+        (("prepare", "test_fraction"), 1.0),
+        (("seed",), 1.5),
+        (("meta", "rounds"), 0),
+        (("meta", "rounds"), 2.0),
+        (("meta", "zeta"), 0.0),
+        (("meta", "zeta"), 1.01),
+        (("synthesis", "dp_moments", "centre"), 1.5),
+        (("synthesis", "dp_moments", "first_share"), 1.0),
+        (("synthesis", "datalens", "threshold"), 0.0),
+        (("dp_baselines", "dpsgd", "sampling_rate"), 1.0),
+        (("profiles", "digits", "classes"), 1),
+    ],
+)
+def test_the_edges_of_each_interval(path, bad, tmp_path):
+    (line,) = mistakes(changed(path, bad), tmp_path)
+    assert line.startswith(f"The '{path[-1]}' parameter") and f"Got {bad!r} instead" in line
+
+
+def test_the_sentence_reads_as_promised(tmp_path):
+    (line,) = mistakes(changed(("clients", "c0", "epsilon"), -1), tmp_path)
+    assert line == (
+        "The 'epsilon' parameter of clients.c0 must be a float in (0, inf]. Got -1 instead. (params.yaml)"
+    )
+
+
+@pytest.mark.parametrize(
+    "path, near",
+    [
+        (("sed",), "seed"),
+        (("clients", "c0", "epsilom"), "epsilon"),
+        (("meta", "round"), "rounds"),
+        (("synthesis", "datalens", "teacher"), "teachers"),
+        (("synthesis", "dp_moments", "low_epsilon", "belov"), "below"),
+        (("profiles", "digits", "datalens", "topk"), "top_k"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_nearest_neighbour(path, near, tmp_path):
+    (line,) = mistakes(changed(path, 1), tmp_path)
+    assert f"The '{path[-1]}' parameter" in line and "is unknown" in line and repr(near) in line
+
+
+@pytest.mark.parametrize("name", ["c/0", "../c0", "c 0", "", "-c", "c-0", ".c", "c0\n", 7, "ü"])
+def test_a_client_s_name_must_be_fit_for_a_folder_and_a_stage(name, tmp_path):
+    content = shipped()
+    content["clients"][name] = {"epsilon": 1.0}
+    lines = mistakes(content, tmp_path)
+    assert "a name of letters, digits and underscores" in lines[0]
+
+
+@pytest.mark.parametrize("path", [("datasets",), ("partition", "clients")])
+def test_names_in_lists_are_checked_too(path, tmp_path):
+    assert "letters, digits and underscores" in mistakes(changed(path, ["a/b"]), tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    "path, bad, said",
+    [
+        (("datasets",), ["fashion"], "a block under 'profiles'"),
+        (("clients",), {}, "at least one client"),
+        (("clients",), {"c9": {"epsilon": 1.0}}, "'partition.clients'"),
+        (("partition", "clients"), ["c0", "c1", "c1"], "without repeated names"),
+        (("partition", "small"), {"client": "c9", "train_records": 3}, "'partition.clients'"),
+        (("partition", "test_fraction"), 0.95, "below 1 - validation_fraction"),
+        (("partition", "scheme"), "random", "one of 'dirichlet', 'shards' or 'iid'"),
+        (("privacy", "noise"), "none", "one of 'os_entropy' or 'seeded_for_tests'"),
+        (("synthesis", "generators"), ["dp_merf"], "one of 'datalens'"),
+        (("profiles", "digits", "shape"), [8, 8], "three"),
+        (("profiles", "digits", "shape"), [8, 8, 1, 1], "three"),
+        (("profiles", "digits", "shape"), [8, 0, 1], "[1, inf)"),
+        (("profiles", "digits", "classifier"), "cnn", "'mlp' for images below 16x16"),
+        (("meta", "ema"), "yes", "boolean"),
+        (("meta",), None, "a mapping"),
+        (("meta",), 3, "a mapping"),
+        (("clients", "c0"), 3.0, "a mapping"),
+        (("synthesis", "gan"), None, "dictionary"),
+    ],
+)
+def test_blocks_that_disagree_are_one_sentence(path, bad, said, tmp_path):
+    (line,) = mistakes(changed(path, bad), tmp_path)
+    assert said in line and "Got" in line and line.endswith("(params.yaml)")
+
+
+def test_a_number_as_a_key_is_one_readable_sentence(tmp_path):
+    (line,) = mistakes(changed((5,), 1), tmp_path)
+    assert "must be a name" in line
+
+
+def test_each_mistake_has_its_own_line(tmp_path):
+    content = changed(("seed",), "x")
+    content["meta"]["rounds"] = 0
+    content["meta"]["extra"] = 1
+    assert len(mistakes(content, tmp_path)) == 3
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "seed: [1", "seed: 1\nseed: 2", "a: !!python/object:os.system b", "\0"])
+def test_a_file_that_is_no_mapping_or_no_yaml_is_one_sentence(text, tmp_path):
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        config.load(path)
+    assert len(str(error.value).splitlines()) == 1 and "params.yaml" in str(error.value)
+
+
+def test_a_file_in_another_encoding_or_absent_is_one_sentence(tmp_path):
+    path = tmp_path / "params.yaml"
+    path.write_bytes("seed: 1  # é".encode("latin-1"))
+    with pytest.raises(UserError, match="not valid YAML"):
+        config.load(path)
+    with pytest.raises(UserError, match="Could not read .* Run from the project's root"):
+        config.load(tmp_path / "absent.yaml")
+
+
+def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
+    """DVC writes 1e-05, which YAML 1.1 readers take for a string; `.inf` is the non-private mode."""
+    text = (ROOT / "params.yaml").read_text()
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace("delta: 1.0e-5", "delta: 1e-05").replace("c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"))
+    params = config.load(path)
+    assert params.privacy.delta == 1e-5
+    assert params.budget("c1") == (math.inf, 1e-5)
+
+
+def test_a_client_s_own_delta_wins(tmp_path):
+    params = load(shipped(), tmp_path)
+    assert params.budget("c0") == (10.0, 1e-6)
+    assert params.budget("c1") == (3.0, params.privacy.delta)
+
+
+def test_a_profile_overrides_the_generator_s_block(tmp_path):
+    content = changed(("profiles", "digits", "datalens"), {"teachers": 5})
+    settings = load(content, tmp_path).generator("digits", "datalens")
+    assert settings.teachers == 5
+    assert settings.steps == content["synthesis"]["datalens"]["steps"]
+
+
+def test_a_bad_override_names_the_profile(tmp_path):
+    (line,) = mistakes(changed(("profiles", "digits", "datalens"), {"teachers": 0}), tmp_path)
+    assert "synthesis.datalens (profile digits)" in line and "Got 0 instead" in line
+
+
+def test_the_command_checks_the_file_of_the_working_folder(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    with (tmp_path / "params.yaml").open("w") as file:
+        yaml.dump(changed(("seed",), -1), file)
+    run = subprocess.run(
+        [sys.executable, "-m", "pipelines.config"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert run.stderr.strip().splitlines() == [
+        "Error: The 'seed' parameter must be an int in [0, inf). Got -1 instead. (params.yaml)"
+    ]

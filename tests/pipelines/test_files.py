@@ -1,0 +1,124 @@
+"""Outputs appear whole or not at all, and trouble is one sentence."""
+
+import hashlib
+import json
+import math
+import os
+
+import pytest
+
+from pipelines import files
+from pipelines.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def leftovers(project):
+    scratch = project / ".scratch" / "partial"
+    return [path.name for path in scratch.iterdir()] if scratch.exists() else []
+
+
+def test_a_folder_appears_only_when_the_block_has_ended(project):
+    out = project / "data" / "deep" / "out"
+    with files.new_folder(out) as folder:
+        (folder / "a.txt").write_text("x")
+        assert not out.exists()
+    assert (out / "a.txt").read_text() == "x" and leftovers(project) == []
+
+
+def test_a_relative_path_works_and_the_working_folder_stays_clean(project):
+    from pathlib import Path
+
+    with files.new_folder(Path("data/out")) as folder:
+        (folder / "a.txt").write_text("x")
+        assert sorted(path.name for path in project.iterdir()) == [".scratch"]
+    assert (project / "data/out/a.txt").exists()
+
+
+@pytest.mark.parametrize("trouble", [ValueError, KeyboardInterrupt, UserError, SystemExit])
+@pytest.mark.parametrize("before", [False, True])
+def test_any_exception_leaves_nothing_and_keeps_what_was_there(project, trouble, before):
+    out = project / "out"
+    if before:
+        out.mkdir()
+        (out / "old.txt").write_text("old")
+    with pytest.raises(trouble), files.new_folder(out) as folder:
+        (folder / "half.txt").write_text("x")
+        raise trouble
+    assert leftovers(project) == []
+    assert [path.name for path in out.iterdir()] == ["old.txt"] if before else not out.exists()
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(project):
+    with pytest.raises(UserError) as error, files.new_folder(project / "out") as folder:
+        (folder / "half.txt").write_text("x")
+        with open("/dev/full", "w") as full:
+            full.write("x")
+    assert "No space left" in str(error.value) and "\n" not in str(error.value)
+    assert leftovers(project) == [] and not (project / "out").exists()
+
+
+def test_an_unwritable_place_is_one_sentence(project):
+    (project / "file").write_text("in the way")
+    with pytest.raises(UserError, match="Could not write .*file/out"), files.new_folder(project / "file" / "out"):
+        pass
+    assert leftovers(project) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_one_sentence(project):
+    (project / "locked").mkdir(mode=0o500)
+    with pytest.raises(UserError, match="Permission denied"), files.new_folder(project / "locked" / "out"):
+        pass
+
+
+def test_an_old_folder_is_replaced_whole(project):
+    for name in ("first", "second"):
+        with files.new_folder(project / "out") as folder:
+            (folder / name).write_text("x")
+    assert [path.name for path in (project / "out").iterdir()] == ["second"]
+
+
+def test_leftovers_of_a_killed_run_do_not_leak_into_the_next(project):
+    with files.new_folder(project / "out") as folder:
+        partial = folder
+    partial.mkdir(parents=True)
+    (partial / "stale.txt").write_text("x")
+    with files.new_folder(project / "out") as folder:
+        assert list(folder.iterdir()) == []
+
+
+def test_json_is_standard_at_infinity_and_comes_back(project):
+    path = project / "a.json"
+    files.write_json(path, {"epsilon": math.inf, "deep": [{"low": -math.inf, "x": 1.5}]})
+    json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    content = files.read_json(path)
+    assert float(content["epsilon"]) == math.inf and content["deep"][0] == {"low": "-inf", "x": 1.5}
+
+
+@pytest.mark.parametrize("text", ["", "{", "not json"])
+def test_broken_json_is_one_sentence(project, text):
+    path = project / "a.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"Could not read .*a\.json"):
+        files.read_json(path)
+    with pytest.raises(UserError, match="Could not read"):
+        files.read_json(project / "absent.json")
+
+
+def test_csv_keeps_the_columns_in_order_of_appearance(project):
+    path = project / "a.csv"
+    files.write_csv(path, [{"round": 1, "loss": 2.5}, {"round": 2, "accuracy": 0.5}])
+    assert path.read_text() == "round,loss,accuracy\n1,2.5,\n2,,0.5\n"
+    assert files.read_csv(path)[1] == {"round": "2", "loss": "", "accuracy": "0.5"}
+    with pytest.raises(UserError, match="Could not read"):
+        files.read_csv(project / "absent.csv")
+
+
+def test_sha256_is_of_the_content(project):
+    (project / "a").write_bytes(b"abc")
+    assert files.sha256(project / "a") == hashlib.sha256(b"abc").hexdigest()

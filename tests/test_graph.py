@@ -1,0 +1,87 @@
+"""dvc.yaml held against the code and the parameters, without running it."""
+
+import re
+
+import pytest
+from imports import ROOT, closure
+from ruamel.yaml import YAML
+
+from pipelines.config import GENERATORS
+
+PLUMBING = {"pipelines/config.py", "pipelines/errors.py", "pipelines/files.py", "pipelines/paths.py"}
+PLUMBING |= {"pipelines/seeds.py", "stages/cli.py"}
+STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
+
+
+def code_deps(stage: str, generator: str) -> set[str]:
+    """The stage's code dependencies as files; a folder stands for the files in it."""
+    found = set()
+    for dep in STAGES[stage]["deps"]:
+        path = ROOT / dep.replace("${item.generator}", generator)
+        if dep.startswith(("stages/", "pipelines", "models/")) and "private" not in dep and "initial" not in dep:
+            assert path.exists(), f"{stage} depends on {dep}, which does not exist"
+            found |= {str(file.relative_to(ROOT)) for file in (path.rglob("*.py") if path.is_dir() else [path])}
+    return found
+
+
+def code_used(stage: str, generator: str) -> set[str]:
+    files = closure(ROOT / f"stages/{stage}.py")
+    if stage in ("train_generator", "export_synthetic"):  # the registry imports the generator by name
+        files |= closure(ROOT / f"pipelines/synthesis/{generator}.py")
+    return {str(file.relative_to(ROOT)) for file in files} - PLUMBING
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("stage", STAGES)
+def test_deps_name_all_the_code_a_stage_uses(stage, generator):
+    assert code_used(stage, generator) <= code_deps(stage, generator)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_deps_name_no_code_a_stage_does_not_use(stage):
+    used = set().union(*(code_used(stage, generator) for generator in GENERATORS))
+    declared = set().union(*(code_deps(stage, generator) for generator in GENERATORS))
+    assert {file for file in declared if not file.endswith("__init__.py")} <= used
+
+
+def test_no_parameter_has_a_name_that_dvc_takes_for_a_fact_about_files():
+    def names(node):
+        if isinstance(node, dict):
+            for name, value in node.items():
+                yield name
+                yield from names(value)
+
+    assert not {"size", "nfiles"} & set(names(YAML(typ="safe").load((ROOT / "params.yaml").read_text())))
+
+
+def test_a_stage_reads_only_the_parameter_blocks_it_declares():
+    """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where, not what)."""
+    for stage, entry in STAGES.items():
+        blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
+        blocks -= {"generator", "device"}  # the method that merges a generator's blocks; see above
+        blocks = {"clients" if block == "budget" else block for block in blocks}
+        declared = {param.split(".")[0] for param in entry["params"]}
+        assert blocks <= declared, stage
+
+
+def test_the_floors():
+    """Imports go one way: models import none of ours; privacy imports nothing else of ours but privacy; federation
+    and synthesis do not know each other; nothing in pipelines imports stages."""
+    for file in (ROOT / "models").glob("*.py"):
+        assert {p.parts[-2] for p in closure(file)} == {"models"}
+    for file in (ROOT / "pipelines/privacy").glob("*.py"):
+        assert {p.parent for p in closure(file)} == {ROOT / "pipelines/privacy"}
+    for floor, other in (("federation", "synthesis"), ("synthesis", "federation")):
+        for file in (ROOT / "pipelines" / floor).rglob("*.py"):
+            assert not [p for p in closure(file) if other in p.parts], file
+    for file in (ROOT / "pipelines").rglob("*.py"):
+        assert not [p for p in closure(file) if "stages" in p.parts], file
+
+
+def test_stages_that_need_no_torch_do_not_import_it():
+    import subprocess
+    import sys
+
+    for module in ("stages.prepare", "stages.partition", "stages.report", "pipelines.synthesis.dp_moments"):
+        code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0, module

@@ -1,0 +1,118 @@
+"""Real `dvc repro` runs at tiny size: what re-runs, what does not, and what can leave."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from conftest import CANARY
+
+from pipelines import guard
+
+pytestmark = pytest.mark.pipeline
+
+
+def contains_canary(blob: bytes) -> bool:
+    return CANARY in blob
+
+
+def test_the_first_run_makes_everything(built):
+    summary = json.loads((built.path / "reports/own/summary.json").read_text())
+    assert {"pppfl/datalens", "pppfl/dp_moments", "fedavg/dp_moments", "random_init", "dpsgd"} <= set(
+        summary["methods"]
+    )
+    assert set(summary["clients"]) == {"c0", "c1"}
+    assert (built.path / "reports/index.html").exists()
+    for generator in ("datalens", "dp_moments"):
+        folder = built.path / "data/synthetic/own/c0" / generator
+        names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
+        assert {path.name for path in folder.iterdir()} == names
+        for line in (folder / "SHA256SUMS").read_text().splitlines():
+            digest, name = line.split()
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        assert len(np.load(folder / "images.npz")["labels"]) == 60
+
+
+def test_a_second_repro_runs_nothing(built):
+    assert built.repro() == []
+
+
+def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_back_runs_nothing(built):
+    built.edit(lambda params: params["clients"]["c1"].update(epsilon=4.0))
+    ran = built.repro()
+    cells = {f"own-c1-{generator}" for generator in ("datalens", "dp_moments")}
+    assert {name for name in ran if name.startswith(("prepare", "partition"))} == set()
+    for stage in ("train_generator", "export_synthetic", "check_quality"):
+        assert {name for name in ran if name.startswith(stage)} == {f"{stage}@{cell}" for cell in cells}
+    for stage in ("meta_train", "fine_tune"):
+        assert {f"{stage}@own-datalens", f"{stage}@own-dp_moments"} <= set(ran)
+    assert ran[-1] == "report"
+    built.edit(lambda params: params["clients"]["c1"].update(epsilon=3.0))
+    assert built.repro() == []
+
+
+def test_changing_meta_reruns_no_generator(built):
+    built.edit(lambda params: params["meta"].update(inner_steps=2))
+    ran = {name.split("@")[0] for name in built.repro()}
+    assert ran == {"meta_train", "fine_tune", "report"}
+
+
+def test_nothing_private_reaches_a_remote(built, tmp_path):
+    remote = tmp_path / "remote"
+    built.dvc("remote", "add", "-d", "here", str(remote))
+    built.dvc("push", "--run-cache")
+    blobs = [path for path in remote.rglob("*") if path.is_file()]
+    assert len(blobs) > 10  # the exports went there: the check below is not vacuous
+    assert not [path for path in blobs if contains_canary(path.read_bytes())]
+    private = list((built.path / "data/private").rglob("train.npz"))
+    assert private
+    assert all(contains_canary(path.read_bytes()) for path in private)  # and the canary is where it should be
+
+
+def staged_blobs(project) -> dict[str, bytes]:
+    project.git("add", "-A")
+    names = project.git("diff", "--cached", "--name-only").splitlines()
+    return {name: (project.path / name).read_bytes() for name in names if (project.path / name).is_file()}
+
+
+def test_git_add_carries_nothing_private(built):
+    assert not [name for name, blob in staged_blobs(built).items() if contains_canary(blob)]
+    tracked = built.git("ls-files").splitlines()
+    assert not [name for name in tracked if name.startswith(("data/", "models/private", "reports/", "raw/own"))]
+
+
+def test_git_add_carries_nothing_private_after_a_stage_failed(checkout):
+    checkout.edit(lambda params: params["profiles"]["own"]["datalens"].update(weak_plan="refuse"))
+    done = checkout.dvc("repro", "train_generator", ok=False)
+    assert done.returncode != 0
+    assert (checkout.path / "data/private/own/clients/c0/train.npz").exists()
+    blobs = staged_blobs(checkout)
+    assert not [name for name, blob in blobs.items() if contains_canary(blob)]
+    assert not [name for name in blobs if name.startswith(("data/", "models/private"))]
+
+
+def test_the_guard_passes_and_catches_what_it_is_for(built):
+    assert guard.problems(built.path) == []
+    graph = built.path / "dvc.yaml"
+    whole = graph.read_text()
+    graph.write_text(whole.replace("clients: {push: false}", "clients", 1))
+    assert any("data/private/own/clients" in line and "push" in line for line in guard.problems(built.path))
+    graph.write_text(whole.replace("- reports: {push: false}", "- reports: {push: false, cache: false}"))
+    assert any("cache: false" in line for line in guard.problems(built.path))
+    graph.write_text(whole)
+    built.git("add", "-f", "data/private/own/clients/c0/train.npz")
+    assert any("tracked by Git" in line for line in guard.problems(built.path))
+    built.git("rm", "-q", "--cached", "data/private/own/clients/c0/train.npz")
+    (built.path / ".gitignore").write_text("*.pyc\n")
+    assert any(".gitignore misses it" in line for line in guard.problems(built.path))
+
+
+def test_the_guard_names_an_export_without_a_guarantee(built):
+    card = built.path / "data/synthetic/own/c0/dp_moments/card.json"
+    content = json.loads(card.read_text())
+    content["privacy"]["guarantee"] = "none"
+    card.unlink()
+    card.write_text(json.dumps(content))
+    assert guard.problems(built.path) == [
+        "data/synthetic/own/c0/dp_moments has no privacy guarantee; remove it before any push."
+    ]
