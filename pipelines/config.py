@@ -140,9 +140,9 @@ GENERATORS = {"datalens": Datalens, "dp_moments": DpMoments, "gan": Gan}
 class Synthesis(Block):
     generators: list[Literal["datalens", "dp_moments", "gan"]]
     images: Count
-    datalens: dict
-    dp_moments: dict
-    gan: dict
+    datalens: Datalens
+    dp_moments: DpMoments
+    gan: Gan
 
 
 class Quality(Block):
@@ -280,7 +280,7 @@ class Params(Block):
     def generator(self, dataset: str, name: str) -> Datalens | DpMoments | Gan:
         """The settings of generator `name`: its block under `synthesis`, overridden by the data set's profile."""
         overrides = getattr(self.profiles[dataset], name)
-        merged = {**getattr(self.synthesis, name), **overrides}
+        merged = {**getattr(self.synthesis, name).model_dump(), **overrides}
         try:
             return GENERATORS[name].model_validate(merged)
         except ValidationError as error:

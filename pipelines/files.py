@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, content: dict) -> None:
-    """Standard JSON: an infinite epsilon is written as the string "inf"."""
+    """Standard JSON: an infinite number is written as the string "inf", an undefined one as null."""
     path.write_text(json.dumps(_finite(content), indent=1) + "\n")
 
 
@@ -73,6 +74,8 @@ def _finite(value):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+    if isinstance(value, float) and math.isinf(value):
         return str(value)
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return value

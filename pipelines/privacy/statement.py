@@ -37,7 +37,7 @@ class Statement:
             why = "not private at all (epsilon infinite)" if self.epsilon == float("inf") else f"void: {self.noise}"
             return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
         return (
-            f"Anyone who sees these images and everything else about all other records learns about one record at most "
+            f"Anyone who sees this release and everything else about all other records learns about one record at most "
             f"what ({self.epsilon:g}, {self.delta:g})-differential privacy allows ({self.relation})."
         )
 

@@ -64,7 +64,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(project):
 
 def test_an_unwritable_place_is_one_sentence(project):
     (project / "file").write_text("in the way")
-    with pytest.raises(UserError, match="Could not write .*file/out"), files.new_folder(project / "file" / "out"):
+    with pytest.raises(UserError, match=r"Could not write .*file/out"), files.new_folder(project / "file" / "out"):
         pass
     assert leftovers(project) == []
 

@@ -188,9 +188,7 @@ def test_missing_classes_and_an_empty_shard_are_no_special_case(records, small_s
         np.testing.assert_allclose(state["histogram"], 1 / 3)  # the shard's own labels do not show
 
 
-def test_the_generator_sees_the_shard_through_noisy_votes_only(
-    monkeypatch, records, small_space, datalens_settings
-):
+def test_the_generator_sees_the_shard_through_noisy_votes_only(monkeypatch, records, small_space, datalens_settings):
     """With the release replaced by a constant, two different shards give the same generator, bit for bit."""
     monkeypatch.setattr(datalens, "release", lambda total, **_: np.ones(total.shape))
     plan = planned(datalens_settings, small_space)

@@ -1,4 +1,4 @@
-"""`dp_moments` against moment_generators.md Part I: sensitivity by brute force, and each estimator against an oracle."""
+"""`dp_moments` against moment_generators.md, Part I: sensitivity by brute force, each estimator against an oracle."""
 
 import itertools
 import math
@@ -65,18 +65,14 @@ def test_no_record_moves_the_first_release_by_more_than_one(space, crowd, moment
 
 @pytest.mark.parametrize("residual_clip", [0.3, 1.5])
 @pytest.mark.parametrize("means_size", [0.0, 1.0, 50.0])
-def test_no_record_moves_the_second_release_by_more_than_one(
-    space, crowd, moments_settings, residual_clip, means_size
-):
+def test_no_record_moves_the_second_release_by_more_than_one(space, crowd, moments_settings, residual_clip, means_size):
     """Around any means at all, for the first release's noise can put them anywhere."""
     block = moments_settings(residual_clip=residual_clip, clip=100.0)
     p = dp_moments.encode(crowd.pixels[:1], block, space).shape[1]
     means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
 
     def total(data):
-        return dp_moments.second_sum(
-            dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE
-        )
+        return dp_moments.second_sum(dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE)
 
     moved = moved_by_each_record(total, crowd)
     assert moved.max() <= 1
@@ -267,7 +263,9 @@ def test_means_divide_by_the_noisy_count_and_never_by_less_than_two(moments_sett
 
 
 def test_a_class_is_kept_where_its_count_exceeds_one_and_a_half_deviations():
-    np.testing.assert_allclose(dp_moments.keep_classes(np.array([9.0, 1.4, 1.6, -5.0]), 1.0), [9 / 10.6, 0, 1.6 / 10.6, 0])
+    np.testing.assert_allclose(
+        dp_moments.keep_classes(np.array([9.0, 1.4, 1.6, -5.0]), 1.0), [9 / 10.6, 0, 1.6 / 10.6, 0]
+    )
     np.testing.assert_allclose(dp_moments.keep_classes(np.array([0.1, 0.3, -1]), 1.0), [0, 1, 0])
 
 

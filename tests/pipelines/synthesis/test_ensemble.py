@@ -106,7 +106,9 @@ def test_removing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner,
         assert np.linalg.norm(difference) <= votes.sensitivity(top_k=6, batch=4)
     for name, tensor in with_it.weights.items():
         assert torch.equal(tensor[others], without.weights[name][others])
-    changed = [not torch.equal(tensor[~others], without.weights[name][~others]) for name, tensor in with_it.weights.items()]
+    changed = [
+        not torch.equal(tensor[~others], without.weights[name][~others]) for name, tensor in with_it.weights.items()
+    ]
     assert all(changed)
 
 
