@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: setup repro test lint guard lock clean
 setup: .venv/installed
-repro: setup ; dvc repro
+repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q tests
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard

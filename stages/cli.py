@@ -1,11 +1,8 @@
 """How every stage starts and ends: arguments, parameters, one sentence and exit 1 for a user's mistake."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported; small networks only lose by more
 
 from pipelines import config
 from pipelines.errors import UserError

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 LARGEST_EPSILON = 30.0  # a larger finite epsilon is planned at 30: a stronger promise, and exp() stays finite
-RDP_ORDERS = (*(2 + step / 4 for step in range(40)), *range(12, 65), 128, 256, 512)  # below 2 its series can diverge
+RDP_ORDERS = (*(2 + step / 2 for step in range(16)), *range(10, 65), 128, 256, 512)  # below 2 its series can diverge
 CLASSIC_ORDERS = (1.1, *range(2, 200))  # the orders of DataLens' accountant
 
 

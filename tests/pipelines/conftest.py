@@ -1,5 +1,9 @@
 """Small, explicit inputs that the tests of pipelines/ share. Nothing here follows params.yaml."""
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: small networks are 20 times slower with more
+
 import numpy as np
 import pytest
 

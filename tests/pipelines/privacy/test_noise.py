@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import chisquare, kstest
 
-from pipelines.privacy.noise import OsEntropy, SeededForTests, source
+from pipelines.privacy.noise import MERSENNE_WORDS, OsEntropy, SeededForTests, source
 
 DRAWS = 20_000
 SIGMA = 50.0
@@ -85,6 +85,13 @@ def test_torch_noise_cannot_be_found_among_the_32_bit_seeds():
     generator = OsEntropy().torch_generator("cpu")
     guess = torch.Generator().manual_seed(generator.initial_seed() % 2**32)
     assert not torch.equal(torch.randn(100, generator=generator), torch.randn(100, generator=guess))
+
+
+def test_the_whole_mersenne_state_is_entropy():
+    words = OsEntropy().torch_generator("cpu").get_state().numpy().view(np.uint64)[MERSENNE_WORDS]
+    assert len(words) == 624 and words.max() < 2**32
+    bits = np.unpackbits(words.astype(np.uint32).view(np.uint8).reshape(624, 4), axis=1)
+    assert np.abs(bits.mean(0) - 0.5).max() < 6 * 0.5 / np.sqrt(624)
 
 
 def test_torch_noise_is_standard_normal_with_a_wrong_scale_rejected():

@@ -109,7 +109,7 @@ def test_a_working_plan_is_not_weak_under_either_policy():
     [
         {"teachers": 24},  # nothing to buy
         {"steps": 2100},  # 2000 are affordable
-        {"teachers": 150},  # 45 steps: just short of 50
+        {"teachers": 150, "steps": 40},  # quiet enough, but 45 steps are all that could be bought
     ],
 )
 def test_a_weak_plan_refuses_with_what_would_work_or_warns(changes):

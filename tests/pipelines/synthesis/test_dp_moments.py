@@ -218,6 +218,19 @@ def test_fit_asks_for_both_noises_at_the_planned_scale(records, small_space, mom
     assert noise_spy.calls == [(shape, sigma * scale) for shape, sigma in zip(shapes, details["sigma"])]
 
 
+def test_counts_are_judged_by_their_own_noise(records, small_space, moments_settings, noise_spy, monkeypatch):
+    """A count is the released number over w1, hence its deviation is sigma over w1."""
+    judged = []
+    keep = dp_moments.keep_classes
+    monkeypatch.setattr(dp_moments, "keep_classes", lambda *given: judged.append(given) or keep(*given))
+    plan = dp_moments.plan(moments_settings(count_weight=0.5), BUDGET, small_space)
+    data = records(30, small_space)
+    dp_moments.fit(data, plan, noise_spy, seed=0)
+    counts, deviation = judged[0]
+    np.testing.assert_allclose(counts, np.bincount(data.labels, minlength=3), rtol=1e-5)
+    assert deviation == pytest.approx(plan.statement.details["sigma"][0] * math.sqrt(1.25) / 0.5)
+
+
 def test_without_noise_the_true_moments_come_back(records, small_space, moments_settings):
     block = moments_settings(clip=1e3, residual_clip=1e2, cutoff=3)
     data = records(900, small_space)

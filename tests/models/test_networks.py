@@ -1,0 +1,72 @@
+"""The networks: sizes, seeds, and no statistics that couple the records of a batch."""
+
+import numpy as np
+import pytest
+import torch
+
+from models import classifiers, teachers
+from models.generator import MlpGenerator
+
+
+@pytest.mark.parametrize(
+    "name, shape", [("mlp", (8, 8, 1)), ("mlp", (5, 7, 3)), ("cnn", (28, 28, 1)), ("cnn", (16, 16, 3))]
+)
+def test_classifiers_are_a_function_of_their_seed_and_leave_the_global_one(name, shape):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    one, again, other = (classifiers.build(name, shape=shape, classes=4, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(1), expected)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters()))
+    assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters()))
+    height, width, channels = shape
+    assert one(torch.rand(3, channels, height, width)).shape == (3, 4)
+
+
+def test_the_cnn_has_the_papers_size():
+    cnn = classifiers.build("cnn", shape=(28, 28, 1), classes=10, seed=0)
+    assert sum(parameter.numel() for parameter in cnn.parameters()) == 62_346
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        classifiers.build("mlp", shape=(8, 8, 1), classes=3, seed=0),
+        classifiers.build("cnn", shape=(16, 16, 1), classes=3, seed=0),
+        teachers.MlpTeacher(shape=(8, 8, 1), classes=3, hidden=4),
+        MlpGenerator(shape=(8, 8, 1), classes=3, latent=2),
+    ],
+    ids=["mlp", "cnn", "teacher", "generator"],
+)
+def test_no_network_keeps_batch_statistics(network):
+    assert list(network.buffers()) == []
+    assert not any("Norm" in type(module).__name__ for module in network.modules())
+
+
+def test_generator_makes_pixels_for_its_labels():
+    generator = MlpGenerator(shape=(4, 6, 3), classes=5, latent=2)
+    z, labels = generator.draw(4000, torch.Generator().manual_seed(0))
+    assert z.shape == (4000, 2) and -1 <= z.min() < -0.99 and 0.99 < z.max() <= 1
+    np.testing.assert_allclose(np.bincount(labels) / 4000, [0.2] * 5, atol=0.04)
+    images = generator(z[:3], labels[:3])
+    assert images.shape == (3, 3, 4, 6) and images.min() >= 0 and images.max() <= 1
+    assert not torch.equal(generator(z[:1], torch.tensor([0])), generator(z[:1], torch.tensor([1])))
+
+
+def test_stacked_teachers_are_the_single_teacher_each():
+    teacher = teachers.MlpTeacher(shape=(3, 4, 1), classes=2, hidden=5)
+    stacked = teachers.stack(teacher, 4, torch.Generator().manual_seed(0))
+    images, labels = torch.rand(4, 6, 1, 3, 4), torch.randint(2, (4, 6))
+    together = teachers.logits(teacher, stacked, images, labels)
+    for index in range(4):
+        teacher.load_state_dict({name: tensor[index].detach() for name, tensor in stacked.items()})
+        torch.testing.assert_close(together[index], teacher(images[index], labels[index]), atol=1e-6, rtol=1e-5)
+
+
+def test_stacked_teachers_start_within_torch_s_own_bounds():
+    teacher = teachers.MlpTeacher(shape=(3, 4, 1), classes=2, hidden=5)
+    stacked = teachers.stack(teacher, 300, torch.Generator().manual_seed(0))
+    for name, fan_in in [("hidden.weight", 14), ("hidden.bias", 14), ("out.weight", 5), ("out.bias", 5)]:
+        bound = fan_in**-0.5
+        assert 0.97 * bound < stacked[name].abs().max() <= bound
+        assert stacked[name].requires_grad and stacked[name].is_leaf

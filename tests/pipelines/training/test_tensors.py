@@ -1,0 +1,37 @@
+"""Between containers and torch."""
+
+import numpy as np
+import pytest
+import torch
+
+from models import classifiers
+from pipelines.errors import UserError
+from pipelines.synthesis.registry import Space
+from pipelines.training import tensors as module
+
+
+def test_tensors_are_channels_first_in_zero_to_one(records):
+    data = records(5, Space(4, 6, 3, 2))
+    images, labels = module.tensors(data)
+    assert images.shape == (5, 3, 4, 6) and images.dtype == torch.float32 and labels.dtype == torch.int64
+    np.testing.assert_allclose(images.permute(0, 2, 3, 1), data.images / 255, atol=1e-6)
+    assert labels.tolist() == data.labels.tolist()
+
+
+def test_a_state_goes_out_and_in_without_sharing_memory():
+    one, two = (classifiers.build("mlp", shape=(4, 4, 1), classes=2, seed=seed) for seed in (0, 1))
+    state = module.state_of(one)
+    assert module.with_state(two, state) is two
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
+    for array in state.values():
+        array[:] = 0
+    assert any(parameter.any() for parameter in one.parameters())
+
+
+def test_devices_by_name(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert module.device("auto").type == module.device("cpu").type == "cpu"
+    with pytest.raises(UserError, match=r"'device' parameter must be auto or cpu .* Got 'cuda' instead"):
+        module.device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (module.device("auto").type, module.device("cpu").type) == ("cuda", "cpu")
