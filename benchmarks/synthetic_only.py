@@ -1,4 +1,4 @@
-"""What a model learns from the clients' synthetic sets alone: global test accuracy on digits, per generator and epsilon.
+"""What a model learns from the clients' synthetic sets alone: global test accuracy on digits.
 
     python -m benchmarks.synthetic_only            # about two minutes; no DVC, noise from the operating system
 

@@ -269,10 +269,19 @@ class Params(Block):
                 raise _mistake("clients", client, "among the clients of 'partition.clients', who get a shard")
         if not self.clients:
             raise _mistake("clients", "{}", "a mapping with at least one client")
-        if len(set(self.partition.clients)) < len(self.partition.clients):
-            raise _mistake("partition.clients", self.partition.clients, "a list without repeated names")
-        if self.partition.small and self.partition.small.client not in self.partition.clients:
-            raise _mistake("partition.small.client", self.partition.small.client, "one of 'partition.clients'")
+        lists = {
+            "datasets": self.datasets,
+            "partition.clients": self.partition.clients,
+            "synthesis.generators": self.synthesis.generators,
+            "baselines.algorithms": self.baselines.algorithms,
+            "dp_baselines.algorithms": self.dp_baselines.algorithms,
+        }
+        for where, names in lists.items():
+            if not names or len(set(names)) < len(names):
+                raise _mistake(where, names, "a list of at least one name, none twice")
+        small, clients = self.partition.small, self.partition.clients
+        if small and (small.client not in clients or len(clients) < 2):
+            raise _mistake("partition.small.client", small.client, "one of two or more 'partition.clients'")
         if self.partition.validation_fraction + self.partition.test_fraction >= 1:
             raise _mistake("partition.test_fraction", self.partition.test_fraction, "below 1 - validation_fraction")
         return self

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+from safetensors.numpy import load_file
+from safetensors.numpy import save as serialised
+
 from pipelines.errors import UserError
 from pipelines.paths import SCRATCH
 
@@ -27,13 +31,37 @@ def new_folder(path: Path) -> Iterator[Path]:
         partial.mkdir(parents=True)
         yield partial
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(partial, path)
+        _put_in_place(partial, path)
     except OSError as error:
         raise UserError(f"Could not write {path}: {error.strerror or error}. Nothing was left half-written.") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Renames `new` to `path`; a folder that was there before stays when that fails."""
+    old = path.with_name(f".{path.name}.old")
+    if path.exists():
+        os.replace(path, old)
+    try:
+        os.replace(new, path)
+    except OSError:
+        if old.exists():
+            os.replace(old, path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """safetensors. Written by us, so that a full disk is an OSError and not one of its own."""
+    path.write_bytes(serialised({name: np.asarray(array, order="C") for name, array in arrays.items()}))
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        return load_file(path)
+    except Exception as error:  # safetensors raises its own untyped errors
+        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
 
 
 def write_json(path: Path, content: dict) -> None:

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
-from pipelines.errors import UserError
 from pipelines.evaluation.metrics import over_clients
-from pipelines.files import write_csv, write_json
+from pipelines.files import read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
 
 
@@ -18,19 +16,16 @@ def save_method(folder: Path, method: str, summary: dict, curve: list[dict], per
     write_json(own / "results.json", {"method": method, **summary})
     write_csv(own / "rounds.csv", curve)
     for client, state in personal.items():
-        save_file({name: np.ascontiguousarray(array) for name, array in state.items()}, own / f"{client}.safetensors")
+        write_arrays(own / f"{client}.safetensors", state)
 
 
 def save_models(path: Path, models: list[State]) -> None:
     """The global models of all rounds, stacked: [rounds + 1, ...] per weight."""
-    save_file({name: np.stack([model[name] for model in models]) for name in models[0]}, path)
+    write_arrays(path, {name: np.stack([model[name] for model in models]) for name in models[0]})
 
 
 def load_models(path: Path) -> list[State]:
-    try:
-        stacked = load_file(path)
-    except Exception as error:  # safetensors raises its own untyped errors
-        raise UserError(f"Could not read the models in {path}: {error}. Run meta_train again.") from error
+    stacked = read_arrays(path)
     count = len(next(iter(stacked.values())))
     return [{name: array[i] for name, array in stacked.items()} for i in range(count)]
 

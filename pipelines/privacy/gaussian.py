@@ -35,16 +35,26 @@ class Budget:
 
 def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
     """Lattice steps per unit: the least power of two at which `draws` noise values of deviation `sigma` keep the
-    rounding slack within its share of delta. Without noise a fixed fine lattice serves."""
+    rounding slack within its share of delta. Without noise a fixed fine lattice serves.
+
+    The slack grows with e^epsilon, and releases compose: it is held at the largest epsilon that is ever planned, so
+    that a client's total below that needs no second look. A finer lattice costs nothing.
+    """
     if not budget.private:
         return 2**20
-    epsilon = min(budget.epsilon, accounting.LARGEST_EPSILON)
-    allowed = SLACK_SHARE * budget.delta / accounting.rounding_slack(epsilon=epsilon, sigma=8.0, draws=draws)
+    slack = accounting.rounding_slack(epsilon=accounting.LARGEST_EPSILON, sigma=8.0, draws=draws)
+    allowed = SLACK_SHARE * budget.delta / slack
     return 2 ** max(0, math.ceil(math.log2(8.0 / math.sqrt(min(allowed, 1.0)) / sigma)))
 
 
 def on_lattice(values: np.ndarray, scale: int) -> np.ndarray:
-    """int64; cut towards zero, so that no contribution's norm grows and the sensitivity holds exactly."""
+    """int64; cut towards zero, so that no contribution's norm grows (beyond a float's last bit, 1e-16 of it).
+
+    Raises:
+        OverflowError: the sum of these rows could leave int64.
+    """
+    if len(values) * scale * max(1.0, np.abs(values).max(initial=0)) > 2**62:
+        raise OverflowError(f"{len(values)} contributions on a lattice of 1/{scale} could leave 64 bits.")
     return np.trunc(values * scale).astype(np.int64)
 
 

@@ -36,7 +36,7 @@ def total(statements: list[dict], delta: float) -> dict:
     others = [statement for statement in statements if statement["mu"] is None]
     mu = compose([float(statement["mu"]) for statement in gaussian])
     epsilon = gdp_epsilon(mu=mu, delta=delta * (1 - SLACK_SHARE))
-    spent = min(1.0, delta * (1 - SLACK_SHARE) + _slack(gaussian, epsilon))
+    spent = min(1.0, max(delta, delta * (1 - SLACK_SHARE) + _slack(gaussian, epsilon)))
     formal = all(statement["guarantee"] == "formal" for statement in statements)
     return {
         "epsilon": epsilon,
@@ -53,16 +53,13 @@ def total(statements: list[dict], delta: float) -> dict:
 def _slack(statements: list[dict], epsilon: float) -> float:
     """delta for rounding to a lattice, at the total's epsilon.
 
-    Each release set SLACK_SHARE of its delta aside at its own epsilon; the same distance in total variation weighs
-    (1 + e^epsilon) / (1 + e^own) times as much at a larger one (privacy/accounting.py, rounding_slack).
+    Each release holds it within SLACK_SHARE of its delta at LARGEST_EPSILON (privacy/gaussian.py); beyond that the
+    same distance in total variation weighs (1 + e^epsilon) / (1 + e^LARGEST_EPSILON) times as much.
     """
     if math.isinf(epsilon):
         return 0.0
-    own = [min(float(statement["epsilon"]), LARGEST_EPSILON) for statement in statements]
-    return sum(
-        SLACK_SHARE * statement["delta"] * (1 + math.exp(epsilon)) / (1 + math.exp(part))
-        for statement, part in zip(statements, own, strict=True)
-    )
+    weight = (1 + math.exp(epsilon)) / (1 + math.exp(LARGEST_EPSILON))
+    return sum(SLACK_SHARE * statement["delta"] * weight for statement in statements)
 
 
 def _on_top(epsilon: float, delta: float, others: list[dict]) -> dict:

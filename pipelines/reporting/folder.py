@@ -28,6 +28,7 @@ def _dataset(folder: Path, params: Params, dataset: str) -> dict:
     }
     folder.mkdir()
     write_json(folder / "summary.json", facts)
+    write_json(folder / "metrics.json", tables.metrics(facts))
     write_csv(folder / "rounds.csv", tables.rounds(run["curves"], "accuracy_after"))
     write_csv(folder / "global_rounds.csv", tables.rounds(run["curves"], "global_accuracy"))
     write_csv(folder / "epsilon.csv", tables.epsilon(facts))

@@ -1,8 +1,6 @@
 """summary.json: one data set's methods and clients. Accuracies are of the last round's model, never selected on test
 data; `bmta` and `bmt_f1` alone are the paper's maxima over rounds."""
 
-import math
-
 import numpy as np
 
 from pipelines.config import Params
@@ -13,14 +11,12 @@ from pipelines.reporting.collect import STATEMENT
 def build(params: Params, dataset: str, run: dict) -> dict:
     """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "clients": {NAME: ...}}."""
     clients = list(params.clients)
-    return _standard(
-        {
-            "dataset": dataset,
-            "seed": params.seed,
-            "methods": {name: _method(name, run, clients) for name in run["results"]},
-            "clients": {name: _client(name, params, run) for name in clients},
-        }
-    )
+    return {
+        "dataset": dataset,
+        "seed": params.seed,
+        "methods": {name: _method(name, run, clients) for name in run["results"]},
+        "clients": {name: _client(name, params, run) for name in clients},
+    }
 
 
 def _method(name: str, run: dict, clients: list[str]) -> dict:
@@ -93,10 +89,3 @@ def _price(statement: dict) -> dict:
 
 def _mean(values) -> float:
     return float(np.mean(list(values)))
-
-
-def _standard(value):
-    """Not-a-number has no place in JSON: null."""
-    if isinstance(value, dict):
-        return {key: _standard(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -50,3 +50,11 @@ def methods(summary: dict) -> list[dict]:
         {"dataset": summary["dataset"], "method": method} | {column: entry.get(column) for column in METHOD_COLUMNS}
         for method, entry in summary["methods"].items()
     ]
+
+
+def metrics(summary: dict) -> dict:
+    """What `dvc metrics` compares between runs: two figures a method, instead of the whole summary."""
+    return {
+        name: {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
+        for name, method in summary["methods"].items()
+    }

@@ -4,12 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
-from safetensors.numpy import save as serialised
 
 from pipelines.config import Profile
-from pipelines.errors import UserError
-from pipelines.files import read_json, write_json
+from pipelines.files import read_arrays, read_json, write_arrays, write_json
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis.registry import Plan, Space
 
@@ -30,8 +27,7 @@ def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, noise: Noise) -
     statement = plan.statement
     if statement.guarantee == "formal":
         statement = replace(statement, guarantee=noise.guarantee, noise=noise.source)
-    content = serialised({name: np.asarray(array, order="C") for name, array in state.items()})
-    (folder / "generator.safetensors").write_bytes(content)  # a full disk is an OSError here, not in safetensors
+    write_arrays(folder / "generator.safetensors", state)
     write_json(folder / "release.json", {"privacy": statement.as_dict(), "weak": plan.weak})
 
 
@@ -41,8 +37,4 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
     Raises:
         UserError: the folder lacks them or they cannot be read.
     """
-    try:
-        state = load_file(folder / "generator.safetensors")
-    except Exception as error:  # safetensors raises its own untyped errors
-        raise UserError(f"Could not read the generator in {folder}: {error}. Run train_generator again.") from error
-    return state, read_json(folder / "release.json")
+    return read_arrays(folder / "generator.safetensors"), read_json(folder / "release.json")

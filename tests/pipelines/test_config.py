@@ -193,7 +193,7 @@ def test_names_in_lists_are_checked_too(path):
         (("datasets",), ["fashion"], "a block under 'profiles'"),
         (("clients",), {}, "at least one client"),
         (("clients",), {"c9": {"epsilon": 1.0}}, "'partition.clients'"),
-        (("partition", "clients"), ["c0", "c1", "c1"], "without repeated names"),
+        (("partition", "clients"), ["c0", "c1", "c1"], "none twice"),
         (("partition", "small"), {"client": "c9", "train_records": 3}, "'partition.clients'"),
         (("partition", "test_fraction"), 0.95, "below 1 - validation_fraction"),
         (("partition", "scheme"), "random", "one of 'dirichlet', 'shards' or 'iid'"),

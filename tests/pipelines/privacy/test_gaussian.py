@@ -23,14 +23,19 @@ from pipelines.privacy.noise import OsEntropy
 def test_continuous_delta_and_lattice_slack_together_stay_within_delta(epsilon, delta, draws, sigma):
     budget = Budget(epsilon, delta)
     scale = lattice_scale(budget, sigma=sigma, draws=draws)
-    planned = min(epsilon, accounting.LARGEST_EPSILON)
-    continuous = accounting.gdp_delta(epsilon=planned, mu=budget.mu)
-    slack = accounting.rounding_slack(epsilon=planned, sigma=sigma * scale, draws=draws)
+    continuous = accounting.gdp_delta(epsilon=min(epsilon, accounting.LARGEST_EPSILON), mu=budget.mu)
+    largest = {"epsilon": accounting.LARGEST_EPSILON, "draws": draws}  # a total may be that large
+    slack = accounting.rounding_slack(sigma=sigma * scale, **largest)
     assert continuous + slack <= delta * (1 + 1e-7)
     assert math.log2(scale).is_integer()
     if scale > 1:  # the least power of two that does
-        coarser = accounting.rounding_slack(epsilon=planned, sigma=sigma * scale / 2, draws=draws)
+        coarser = accounting.rounding_slack(sigma=sigma * scale / 2, **largest)
         assert continuous + coarser > delta
+
+
+def test_a_sum_that_could_leave_64_bits_is_refused():
+    with pytest.raises(OverflowError, match="could leave 64 bits"):
+        on_lattice(np.full((1000, 1), 0.5), 2**60)
 
 
 def test_budget_gives_away_only_a_thousandth_of_delta():

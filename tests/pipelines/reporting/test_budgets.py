@@ -30,10 +30,13 @@ def test_one_release_alone_costs_what_its_card_says():
     assert total["on_top"] is None
 
 
-def test_the_lattice_weighs_more_at_a_larger_epsilon():
-    total = budgets.total([release(10.0), release(10.0)], DELTA)
-    slack = 2 * LATTICE * DELTA * (1 + math.exp(total["epsilon"])) / (1 + math.exp(10.0))
-    assert total["delta"] == pytest.approx(DELTA * (1 - LATTICE) + slack)
+def test_the_lattice_costs_nothing_more_until_a_total_beyond_what_it_was_cut_for():
+    assert budgets.total([release(10.0), release(10.0)], DELTA)["delta"] == DELTA
+    total = budgets.total([release(30.0)] * 3, DELTA)
+    slack = 3 * LATTICE * DELTA * (1 + math.exp(total["epsilon"])) / (1 + math.exp(30.0))
+    assert total["epsilon"] > 30
+    assert total["delta"] == pytest.approx(min(1.0, DELTA * (1 - LATTICE) + slack))
+    assert total["delta"] > DELTA
 
 
 def test_a_release_without_mu_comes_on_top():

@@ -10,7 +10,7 @@ from stages import report
 
 def test_the_stage_writes_every_file(run):
     report.run(run.params)
-    names = ("summary.json", "rounds.csv", "global_rounds.csv", "epsilon.csv", "methods.csv")
+    names = ("summary.json", "metrics.json", "rounds.csv", "global_rounds.csv", "epsilon.csv", "methods.csv")
     pictures = ("methods.png", "rounds.png", "epsilon.png")
     found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
     assert found == {"index.html", *(f"digits/{name}" for name in (*names, *pictures))}

@@ -48,7 +48,7 @@ def test_a_damaged_generator_is_one_sentence(tmp_path, plan, spoil):
     release.save(tmp_path, STATE, plan(), OsEntropy())
     path = tmp_path / "generator.safetensors"
     path.write_bytes(spoil(path.read_bytes()))
-    with pytest.raises(UserError, match="Run train_generator again"):
+    with pytest.raises(UserError, match="Run the stage that makes it again"):
         release.load(tmp_path)
 
 
