@@ -1,83 +1,15 @@
-"""A copy of the working tree as a project of its own, at tiny size, to run real stages and real `dvc repro` in."""
+"""Copies of the working tree as projects of their own: one fresh, one after `dvc repro`."""
 
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small networks are many times slower with more
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
-
-ROOT = Path(__file__).resolve().parents[1]
-CANARY = b"PRIVATE-CANARY"
-BIN = Path(sys.executable).parent
-ENV = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "DVC_NO_ANALYTICS": "1"}
-GIT = ["git", "-c", "user.email=t@example.invalid", "-c", "user.name=t", "-c", "commit.gpgsign=false"]
-
-
-class Project:
-    """A FedLens checkout in `path`."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def run(self, *command: str, ok: bool = True, **options) -> subprocess.CompletedProcess:
-        done = subprocess.run(command, cwd=self.path, env=ENV, text=True, capture_output=True, **options)
-        assert not ok or done.returncode == 0, done.stdout + done.stderr
-        return done
-
-    def stage(self, name: str, *arguments: str, ok: bool = True, **options) -> subprocess.CompletedProcess:
-        return self.run(sys.executable, "-m", f"stages.{name}", *arguments, ok=ok, **options)
-
-    def dvc(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess:
-        return self.run(sys.executable, "-m", "dvc", *arguments, ok=ok)
-
-    def git(self, *arguments: str) -> str:
-        return self.run(*GIT, *arguments).stdout
-
-    def edit(self, change: Callable[[dict], None]) -> None:
-        """Applies `change` to params.yaml."""
-        yaml, file = YAML(), self.path / "params.yaml"
-        params = yaml.load(file.read_text())
-        change(params)
-        with file.open("w") as out:
-            yaml.dump(params, out)
-
-    def repro(self, *targets: str, ok: bool = True) -> list[str]:
-        """Names of the stages whose command ran."""
-        done = self.dvc("repro", *targets, ok=ok)
-        return [line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Running stage")]
-
-
-def tiny(params: dict) -> None:
-    """Two clients, every stage in seconds, on images of the user's own that carry a canary (`own_images`)."""
-    params["datasets"] = ["own"]
-    params["profiles"]["own"] = {**params["profiles"]["digits"], "source": "npz", "classes": 3}
-    params["profiles"]["own"]["datalens"]["teachers"] = 8
-    params["profiles"]["own"]["datalens"]["steps"] = 2
-    params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
-    params["partition"].update(clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20})
-    params["synthesis"]["images"] = 60
-    params["quality"]["repeats"] = 1
-    params["meta"]["rounds"] = 2
-    params["fine_tune"].update(epochs=2, every=2)
-    params["baselines"]["algorithms"] = ["random_init", "fedavg"]
-    params["baselines"]["fedavg"]["rounds"] = 2
-    params["baselines"]["pooled"]["epochs"] = 2
-    params["dp_baselines"]["dpsgd"]["rounds"] = 2
-
-
-def own_images(count: int = 150) -> dict[str, np.ndarray]:
-    """8x8 images of three classes; the first pixels of each spell the canary."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(count) % 3
-    images = rng.integers(0, 60, (count, 8, 8)).astype(np.uint8)
-    images[:, 3:, :] += (labels * 80).astype(np.uint8)[:, None, None]
-    images.reshape(count, 64)[:, : len(CANARY)] = np.frombuffer(CANARY, np.uint8)
-    return {"images": images, "labels": labels}
+from project import ROOT, Project, own_images, tiny
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import CANARY
+from project import CANARY
 
 from pipelines import guard
 

@@ -4,7 +4,7 @@ import resource
 
 import numpy as np
 import pytest
-from conftest import own_images
+from project import own_images
 
 PREPARED, SHARDS = "data/private/own/prepared", "data/private/own/clients"
 
