@@ -18,4 +18,6 @@ def publish(name: str, rows: list[dict], **summary) -> None:
 
 
 def _text(value) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,6 +6,8 @@ The stages' own functions with every client at the same epsilon, over three seed
 """
 
 import argparse
+import io
+from contextlib import redirect_stdout
 
 import numpy as np
 
@@ -46,7 +48,8 @@ def main() -> None:
     rows = []
     for generator in arguments.generators:
         for epsilon in arguments.epsilons:
-            runs = [accuracy(params, generator, epsilon, seed) for seed in range(arguments.seeds)]
+            with redirect_stdout(io.StringIO()):  # the generators' own lines
+                runs = [accuracy(params, generator, epsilon, seed) for seed in range(arguments.seeds)]
             mean, spread = float(np.mean(runs)), float(np.std(runs))
             rows.append({"generator": generator, "epsilon": epsilon, "accuracy": mean, "spread": spread, "runs": runs})
     publish("synthetic_only", rows, seeds=arguments.seeds, dataset="digits", delta=params.privacy.delta)
