@@ -6,12 +6,15 @@ USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] no
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup repro test lint guard lock clean
+.PHONY: setup repro test lint guard push audit mutants lock clean
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q tests
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
+push:  setup ; python -m pipelines.guard && dvc push
+audit: setup ; OMP_NUM_THREADS=1 python -m pipelines.auditing --long --out .scratch/audit && mkdir -p reports && cp .scratch/audit/audit.* reports/
+mutants: setup ; python tests/mutants.py
 lock:  setup ; uv pip compile pyproject.toml --all-extras --universal --generate-hashes --quiet -o requirements.lock
 clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
 

@@ -1,8 +1,8 @@
 """A feature extractor for small images that needs no download: fixed random convolutions and a linear readout.
 
-Random filters are drawn from a constant seed, so scores compare across clients, generators and machines; the spec's
-measurements show that such features order noise levels as trained ones do. The readout that gives the inception score
-its class probabilities is fitted by the caller.
+Random filters are drawn from a constant seed, so that generators compare within one client, and need no data; that
+such features order noise levels is tested. Scores of clients with other records and hold-outs do not compare. The
+readout that gives the inception score its class probabilities is fitted by the caller.
 """
 
 import torch
@@ -22,6 +22,8 @@ class SmallGray(FeatureExtractorBase):
         super().__init__(name, features_list)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
+            self.readout = readout or nn.Linear(FEATURES, 2)
+            torch.manual_seed(SEED)
             self.convolutions = nn.Sequential(
                 nn.Conv2d(channels, 16, 3, padding=1),
                 nn.ReLU(),
@@ -31,7 +33,6 @@ class SmallGray(FeatureExtractorBase):
                 nn.AdaptiveAvgPool2d(2),
                 nn.Flatten(),
             )
-        self.readout = readout or nn.Linear(FEATURES, 2)
         self.eval().requires_grad_(False)
 
     @staticmethod

@@ -87,6 +87,7 @@ class Privacy(Block):
 class Client(Block):
     epsilon: Epsilon
     delta: OpenFraction | None = None
+    lifetime_epsilon: Epsilon | None = None
 
 
 class Datalens(Block):
@@ -139,7 +140,7 @@ GENERATORS = {"datalens": Datalens, "dp_moments": DpMoments, "gan": Gan}
 
 class Synthesis(Block):
     generators: list[Literal["datalens", "dp_moments", "gan"]]
-    images: Count
+    images: _number(int, "[4, inf)")
     datalens: Datalens
     dp_moments: DpMoments
     gan: Gan

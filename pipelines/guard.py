@@ -10,16 +10,17 @@ import fnmatch
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
-GENERATED = ("data", "models/private", "models/initial", "reports", ".scratch", "raw")
+GENERATED = ("data", "models/private", "models/initial", "reports", "ledgers", ".scratch", "raw")
 TRACKED = ("raw/README.md",)
 
 
 def problems(root: Path = Path(".")) -> list[str]:
     """One sentence per problem; empty when nothing private can leave."""
-    return [*_outputs(root), *_tracked(root), *_unignored(root), *_unprotected_exports(root)]
+    return [*_outputs(root), *_tracked(root), *_unignored(root), *_unprotected(root)]
 
 
 def _outputs(root: Path) -> list[str]:
@@ -53,14 +54,29 @@ def _unignored(root: Path) -> list[str]:
     ]
 
 
-def _unprotected_exports(root: Path) -> list[str]:
-    """Exports without a formal guarantee: `dvc push` would upload them like any other."""
+def _unprotected(root: Path) -> list[str]:
+    """Released outputs without a formal guarantee, as DVC would upload them: from its cache, by dvc.lock."""
+    from dvc.repo import Repo
+
     found = []
-    for path in sorted((root / "data" / "synthetic").glob("*/*/*/card.json")):
-        privacy = json.loads(path.read_text())["privacy"]
-        if privacy["guarantee"] != "formal":
-            found.append(f"{path.parent.relative_to(root)} has no privacy guarantee; remove it before any push.")
+    with Repo(str(root)) as repo:
+        for out in repo.index.outs:
+            if out.can_push and out.hash_info and any(guarantee != "formal" for guarantee in _guarantees(out)):
+                path = repo.fs.relpath(out.fs_path, repo.root_dir)
+                found.append(
+                    f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients a finite "
+                    "epsilon, or take its generator out of synthesis.generators, and run `dvc repro` before any push."
+                )
     return found
+
+
+def _guarantees(out) -> Iterator[str]:
+    """What card.json (an export) or privacy.json (an initial model) of a cached folder say."""
+    tree = out.get_obj()
+    for key, _, hash_info in tree or ():
+        if key[-1] in ("card.json", "privacy.json"):
+            content = json.loads(Path(out.cache.oid_to_path(hash_info.value)).read_text())
+            yield content.get("privacy", content)["guarantee"]
 
 
 def _git(root: Path, *arguments: str) -> list[str]:

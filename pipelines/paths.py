@@ -2,11 +2,17 @@
 `data/private` or `models/private` (and the experimenter's `reports`); only `data/synthetic` and
 `models/initial`, which is computed from it alone, may leave (guard.py)."""
 
+import os
 from pathlib import Path
 
 SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
+AUDIT = SCRATCH / "audit"
+
+
+def ledgers() -> Path:
+    return Path(os.environ.get("FEDLENS_LEDGERS", "ledgers"))
 
 
 def prepared(dataset: str) -> Path:
@@ -43,7 +49,3 @@ def baseline(dataset: str, algorithm: str) -> Path:
 
 def dp_baseline(dataset: str, algorithm: str) -> Path:
     return Path("models/private/dp_baselines") / dataset / algorithm
-
-
-def report(dataset: str) -> Path:
-    return REPORTS / dataset

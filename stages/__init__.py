@@ -2,6 +2,5 @@
 
 import os
 
-# Read when torch is imported, hence set before any stage's own imports: small networks only lose by more threads,
-# and cells run side by side (pipelines/fanout.py).
+# Read when torch is imported, hence set before any stage's own imports: small networks only lose by more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -3,6 +3,7 @@
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
+from pipelines.datasets.secrets import season
 from pipelines.errors import UserError
 from pipelines.evaluation.metrics import scores
 from pipelines.files import new_folder, write_json
@@ -39,6 +40,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         raise UserError(f"{name} misses its quality thresholds: {'; '.join(warnings)}. (quality.on_failure: fail)")
     with new_folder(paths.quality(dataset, client, generator)) as folder:
         write_json(folder / "quality.json", {**results, "warnings": warnings})
+        season(folder, dataset, client)
     print(f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}")
 
 

@@ -27,7 +27,12 @@ def main(run: Callable, *arguments: str) -> None:
 
 
 def _check_names(params: config.Params, names: dict[str, str]) -> None:
-    known = {"dataset": params.datasets, "client": list(params.clients), "generator": params.synthesis.generators}
+    known = {
+        "dataset": params.datasets,
+        "client": list(params.clients),
+        "generator": params.synthesis.generators,
+        "algorithm": [*params.baselines.algorithms, *params.dp_baselines.algorithms],
+    }
     for argument, name in names.items():
         if argument in known and name not in known[argument]:
             raise UserError(f"The '--{argument}' argument must be one of {known[argument]}. Got {name!r} instead.")

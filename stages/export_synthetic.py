@@ -1,6 +1,6 @@
 """export_synthetic@DATASET-CLIENT-GENERATOR: samples the generator and writes what the client hands out."""
 
-from pipelines import paths, seeds
+from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.files import new_folder
 from pipelines.synthesis import export, registry, release
@@ -10,11 +10,17 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
     state, released = release.load(paths.generator(dataset, client, generator))
+    privacy = releases.statement(params, dataset, client, released["fingerprint"])
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     data = registry.load(generator).sample(state, params.synthesis.images, seed)
     profile = params.profiles[dataset]
     description = card(
-        dataset=dataset, client=client, generator=generator, release=released, data=data, profile=profile
+        dataset=dataset,
+        client=client,
+        generator=generator,
+        release={**released, "privacy": privacy},
+        data=data,
+        profile=profile,
     )
     with new_folder(paths.synthetic(dataset, client, generator)) as folder:
         export.write(folder, data, description)

@@ -5,6 +5,7 @@ from functools import partial
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
+from pipelines.datasets.secrets import season
 from pipelines.federation import outcome, personalise
 from pipelines.files import new_folder, read_json
 from pipelines.training import classify
@@ -25,6 +26,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     method = f"pppfl/{generator}"
     with new_folder(paths.personal(dataset, generator)) as out:
         outcome.save_method(out, method, {**summary, **read_json(folder / "privacy.json")}, curve, personal)
+        season(out, dataset, "all-clients")
     print(f"{dataset} {method}: {outcome.line(summary)}")
 
 

@@ -15,7 +15,7 @@ def run(params: Params, dataset: str) -> None:
     cut = partitions.cut(pool, params.partition, rng)
     with new_folder(paths.shards(dataset)) as folder:
         for client, shard in cut.items():
-            shard.save(folder / client)
+            shard.save(folder / client, dataset=dataset, client=client)
     for client, shard in cut.items():
         classes = len(np.unique(shard.train.labels))
         sizes = ", ".join(f"{len(getattr(shard, part))} {part}" for part in shards.PARTS)

@@ -1,7 +1,10 @@
 """report: every data set's summary, tables, pictures and one page, over all clients' private scores. Private."""
 
+import shutil
+
 from pipelines import paths
 from pipelines.config import Params
+from pipelines.datasets.secrets import season
 from pipelines.files import new_folder
 from pipelines.reporting import folder, tables
 from stages.cli import main
@@ -10,6 +13,10 @@ from stages.cli import main
 def run(params: Params) -> None:
     with new_folder(paths.REPORTS) as out:
         summaries = folder.write(out, params)
+        for name in ("audit.json", "audit.png"):  # the last `make audit`, which this folder would otherwise lose
+            if (paths.AUDIT / name).exists():
+                shutil.copy(paths.AUDIT / name, out / name)
+        season(out, "reports", "all-clients")
     for summary in summaries:
         for row in tables.methods(summary):
             print(

@@ -10,6 +10,7 @@ from functools import partial
 from pipelines import paths, seeds
 from pipelines.config import FineTune, Params
 from pipelines.datasets import containers, exports, shards
+from pipelines.datasets.secrets import season
 from pipelines.federation import outcome, personalise, rounds
 from pipelines.federation.algorithms import fedavg
 from pipelines.federation.engines.inprocess import InProcess
@@ -38,6 +39,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             )
             outcome.save_method(folder, method, {**summary, **privacy}, curve, personal)
             print(f"{dataset} {method}: {outcome.line(summary)}")
+        season(folder, dataset, "all-clients")
 
 
 def _methods(params: Params, dataset: str, algorithm: str, build) -> Iterator[tuple[str, list[State], dict, FineTune]]:

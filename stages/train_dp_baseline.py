@@ -1,10 +1,13 @@
 """train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients instead of images. Private."""
 
 from functools import partial
+from pathlib import Path
 
-from pipelines import paths, seeds
+from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
+from pipelines.datasets.secrets import season
+from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise, rounds
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.engines.inprocess import InProcess
@@ -16,15 +19,43 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
-    settings = params.dp_baselines.dpsgd
     own = shards.read_all(dataset, list(params.clients))
     build = partial(
         classify.new, params.profiles[dataset], seeds.derive(params.seed, "init", dataset), device(params.device)
     )
-    accounts = {client: dpsgd.Budgeted(*params.budget(client), settings) for client in own}
+    accounts = {client: dpsgd.Budgeted(*params.budget(client), params.dp_baselines.dpsgd) for client in own}
     sources = {client: _noise(params, dataset, algorithm, client) for client in own}
     for client, account in accounts.items():
         print(f"{client}: noise multiplier {account.noise_multiplier:.3f} for epsilon {account.epsilon:g}")
+    planned = {client: accounts[client].statement(sources[client], steps=accounts[client].affordable) for client in own}
+    # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
+    together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
+    entries = {
+        client: dpsgd.entry(
+            planned[client], data=together, client=client, profile=params.profiles[dataset], seed=params.seed
+        )
+        for client in own
+    }
+    ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
+    store = releases.made_once(ledgers, entries, partial(_train, params, own, accounts, sources, build))
+    statements = {client: releases.statement(params, dataset, client, entries[client].fingerprint) for client in own}
+    summary, curve, personal = personalise.through_rounds(
+        outcome.load_models(store / "rounds.safetensors"),
+        own,
+        containers.load(paths.prepared(dataset) / "test.npz"),
+        build=build,
+        settings=params.fine_tune,
+        seed=seeds.derive(params.seed, "fine_tune", dataset),
+    )
+    with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
+        outcome.save_method(folder, algorithm, {**summary, **_privacy(statements)}, curve, personal)
+        season(folder, dataset, "all-clients")
+    print(f"{dataset} {algorithm}: {outcome.line(summary)}")
+
+
+def _train(params: Params, own: dict[str, Shard], accounts: dict, sources: dict, build, folder: Path) -> None:
+    """The federation's rounds; the global model of each is stored."""
+    settings = params.dp_baselines.dpsgd
     handlers = {
         client: partial(
             dpsgd.client_update,
@@ -36,25 +67,17 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         for client, shard in own.items()
     }
     start = dpsgd.Server(state_of(build()))
-    history = rounds.run(start, dpsgd.server_step, InProcess(handlers), rounds=settings.rounds, name=algorithm)
-    statements = {client: accounts[client].statement(sources[client]).as_dict() for client in own}
-    summary, curve, personal = personalise.through_rounds(
-        history.models,
-        own,
-        containers.load(paths.prepared(dataset) / "test.npz"),
-        build=build,
-        settings=params.fine_tune,
-        seed=seeds.derive(params.seed, "fine_tune", dataset),
-    )
+    history = rounds.run(start, dpsgd.server_step, InProcess(handlers), rounds=settings.rounds, name="dpsgd")
+    outcome.save_models(folder / "rounds.safetensors", history.models)
+
+
+def _privacy(statements: dict[str, dict]) -> dict:
     formal = all(statement["guarantee"] == "formal" for statement in statements.values())
-    privacy = {
+    return {
         "epsilon_max": max(float(statement["epsilon"]) for statement in statements.values()),
         "guarantee": "formal" if formal else "none",
         "statements": statements,
     }
-    with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
-        outcome.save_method(folder, algorithm, {**summary, **privacy}, curve, personal)
-    print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 
 
 def _noise(params: Params, dataset: str, algorithm: str, client: str) -> noise.Noise:

@@ -1,8 +1,9 @@
 """train_generator@DATASET-CLIENT-GENERATOR: one release of one client's shard, within that client's budget."""
 
-from pipelines import paths, seeds
+from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import shards
+from pipelines.datasets.secrets import season
 from pipelines.files import new_folder
 from pipelines.privacy import noise
 from pipelines.privacy.gaussian import Budget
@@ -18,10 +19,19 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     release.announce(plan, f"{dataset}/{client}/{generator}")
     names = ("train_generator", dataset, client, generator)
     source = noise.source(params.privacy.noise, seeds.derive(params.seed, "test noise", *names))
+    seed = seeds.derive(params.seed, *names)
     train = shards.read(dataset, client, "train")
-    state = module.fit(train, plan, source, seeds.derive(params.seed, *names))
+    statement = release.described(plan, source)
+    entry = release.entry(generator, module.VERSION, plan, statement, data=releases.digest(train), seed=seed)
+
+    def make(folder):
+        release.save(folder, module.fit(train, plan, source, seed), plan, entry.fingerprint)
+
+    ledger = releases.ledger_of(params, dataset, client)
+    store = releases.made_once({client: ledger}, {client: entry}, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:
-        release.save(folder, state, plan, source)
+        releases.copy(store, folder)
+        season(folder, dataset, client)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,11 @@ from pipelines.config import GENERATORS
 
 PLUMBING = {"pipelines/config.py", "pipelines/errors.py", "pipelines/files.py", "pipelines/paths.py"}
 PLUMBING |= {"pipelines/seeds.py", "stages/cli.py"}
+PLUMBING |= {
+    "pipelines/releases.py",
+    "pipelines/privacy/ledger/chain.py",
+    "pipelines/datasets/secrets.py",
+}  # bookkeeping
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
 
 
@@ -69,8 +74,8 @@ def test_the_floors():
     and synthesis do not know each other; nothing in pipelines imports stages."""
     for file in (ROOT / "models").glob("*.py"):
         assert {p.parts[-2] for p in closure(file)} == {"models"}
-    for file in (ROOT / "pipelines/privacy").glob("*.py"):
-        assert {p.parent for p in closure(file)} == {ROOT / "pipelines/privacy"}
+    for file in (ROOT / "pipelines/privacy").rglob("*.py"):
+        assert all(p.is_relative_to(ROOT / "pipelines/privacy") for p in closure(file)), file
     for floor, other in (("federation", "synthesis"), ("synthesis", "federation")):
         for file in (ROOT / "pipelines" / floor).rglob("*.py"):
             assert not [p for p in closure(file) if other in p.parts], file

@@ -2,12 +2,16 @@
 
 import hashlib
 import json
+import shutil
 
 import numpy as np
 import pytest
 from project import CANARY
+from ruamel.yaml import YAML
 
 from pipelines import guard
+
+PARENTS = {f"models/private/{name}" for name in ("quality", "personal", "baselines", "dp_baselines")}
 
 pytestmark = pytest.mark.pipeline
 
@@ -64,9 +68,36 @@ def test_nothing_private_reaches_a_remote(built, tmp_path):
     blobs = [path for path in remote.rglob("*") if path.is_file()]
     assert len(blobs) > 10  # the exports went there: the check below is not vacuous
     assert not [path for path in blobs if contains_canary(path.read_bytes())]
+    assert not private_hashes(built) & {hashlib.md5(path.read_bytes()).hexdigest() for path in blobs}
     private = list((built.path / "data/private").rglob("train.npz"))
     assert private
     assert all(contains_canary(path.read_bytes()) for path in private)  # and the canary is where it should be
+
+
+def private_hashes(project) -> set[str]:
+    """Of every private file that this run made."""
+    folders = ("data/private", "models/private", "reports", "ledgers", "raw")
+    files = [path for folder in folders for path in (project.path / folder).rglob("*") if path.is_file()]
+    assert len(files) > 20
+    return {hashlib.md5(path.read_bytes()).hexdigest() for path in files if path.name != "README.md"}
+
+
+def test_what_dvc_notes_of_private_files_confirms_no_guess_and_tells_no_number(built):
+    """Hashes and sizes stand in dvc.lock and in the run cache: both follow a secret, and sizes are powers of two."""
+    lock = YAML(typ="safe").load((built.path / "dvc.lock").read_text())
+    noted = {}
+    for stage in lock["stages"].values():
+        for entry in [*stage.get("outs", []), *stage.get("deps", [])]:
+            if entry["path"].startswith(("data/private", "models/private", "reports", "raw")):
+                noted[entry["path"]] = entry
+    assert len(noted) > 15
+    for path, entry in noted.items():
+        folder = built.path / path
+        if folder.is_dir() and path not in PARENTS:
+            files = [file for file in folder.rglob("*") if file.is_file()]
+            assert any(file.name == "salt" or file.suffix == ".npz" for file in files), path
+        if path not in PARENTS:
+            assert entry["size"] % (1 << 16) == 0, path
 
 
 def staged_blobs(project) -> dict[str, bytes]:
@@ -81,7 +112,7 @@ def test_git_add_carries_nothing_private(built):
     assert not [name for name in tracked if name.startswith(("data/", "models/private", "reports/", "raw/own"))]
 
 
-def test_git_add_carries_nothing_private_after_a_stage_failed(checkout):
+def test_nothing_private_leaves_after_a_stage_failed(checkout, tmp_path):
     checkout.edit(lambda params: params["profiles"]["own"]["datalens"].update(weak_plan="refuse"))
     done = checkout.dvc("repro", "train_generator", ok=False)
     assert done.returncode != 0
@@ -89,6 +120,10 @@ def test_git_add_carries_nothing_private_after_a_stage_failed(checkout):
     blobs = staged_blobs(checkout)
     assert not [name for name, blob in blobs.items() if contains_canary(blob)]
     assert not [name for name in blobs if name.startswith(("data/", "models/private"))]
+    remote = tmp_path / "remote"
+    checkout.dvc("remote", "add", "-d", "here", str(remote))
+    checkout.dvc("push", "--run-cache", ok=False)  # there may be nothing that it may push
+    assert not [path for path in remote.rglob("*") if path.is_file() and contains_canary(path.read_bytes())]
 
 
 def test_the_guard_passes_and_catches_what_it_is_for(built):
@@ -107,12 +142,13 @@ def test_the_guard_passes_and_catches_what_it_is_for(built):
     assert any(".gitignore misses it" in line for line in guard.problems(built.path))
 
 
-def test_the_guard_names_an_export_without_a_guarantee(built):
-    card = built.path / "data/synthetic/own/c0/dp_moments/card.json"
-    content = json.loads(card.read_text())
-    content["privacy"]["guarantee"] = "none"
-    card.unlink()
-    card.write_text(json.dumps(content))
-    assert guard.problems(built.path) == [
-        "data/synthetic/own/c0/dp_moments has no privacy guarantee; remove it before any push."
-    ]
+def test_the_guard_names_what_dvc_would_upload_without_a_guarantee(built):
+    """As dvc.lock has it, also when the workspace's copy is gone."""
+    built.edit(lambda params: params["clients"]["c1"].update(epsilon=float("inf")))
+    built.repro("meta_train@own-dp_moments")
+    for _ in range(2):
+        found = guard.problems(built.path)
+        assert any(line.startswith("data/synthetic/own/c1/dp_moments has no privacy guarantee") for line in found)
+        assert any(line.startswith("models/initial/own/dp_moments has no privacy guarantee") for line in found)
+        assert not any("own/c0" in line for line in found)
+        shutil.rmtree(built.path / "data/synthetic", ignore_errors=True)

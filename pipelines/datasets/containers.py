@@ -1,11 +1,14 @@
 """The one container for labelled images, and its .npz file."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from pipelines.errors import UserError
+
+LEAST_BYTES = 1 << 16  # of a padded file: small shards all look alike
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,21 @@ class Images:
         """float32 [n, H, W, C] in [0, 1]."""
         return self.images.astype(np.float32) / 255
 
-    def save(self, path: Path) -> None:
-        # uncompressed: quick, and a search for one record's bytes in what left the machine means something (tests)
-        np.savez(path, images=self.images, labels=self.labels, ids=self.ids)
+    def save(self, path: Path, salt: bytes | None = None) -> None:
+        """Writes the container; a private one with its `salt` (secrets.py), and padded to a power of two bytes.
+
+        `dvc.lock` holds hash and size of every file: without a salt it would confirm a guess of the records, without
+        padding it would tell their number. Uncompressed: quick, and a search for one record's bytes in what left the
+        machine means something (tests).
+        """
+        content = {"images": self.images, "labels": self.labels, "ids": self.ids}
+        if salt is None:
+            np.savez(path, **content)
+            return
+        content["salt"] = np.frombuffer(salt, np.uint8)
+        bare = _length({**content, "padding": np.zeros(0, np.uint8)})
+        padding = np.zeros(max(LEAST_BYTES, 1 << (bare - 1).bit_length()) - bare, np.uint8)
+        np.savez(path, **content, padding=padding)
 
 
 def synthetic(pixels: np.ndarray, labels: np.ndarray) -> Images:
@@ -47,6 +62,12 @@ def synthetic(pixels: np.ndarray, labels: np.ndarray) -> Images:
 
 def concatenate(sets: list[Images]) -> Images:
     return Images(*(np.concatenate([getattr(s, field) for s in sets]) for field in ("images", "labels", "ids")))
+
+
+def _length(content: dict[str, np.ndarray]) -> int:
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)
+    return buffer.tell()
 
 
 def load(path: Path) -> Images:

@@ -8,6 +8,7 @@ from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError
 
 TRIES = 10_000
+LEAST_HELD_OUT = 4  # precision and recall look at the third neighbour
 
 
 def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -105,6 +106,13 @@ def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str
     train = {client: rest for client, (_, _, rest) in parts.items()}
     if settings.small:
         train = few_labels(train, settings.small.client, settings.small.train_records, rng)
+    for client, (test, validation, _) in parts.items():
+        if min(len(test), len(validation), len(train[client])) == 0 or len(test) + len(validation) < LEAST_HELD_OUT:
+            raise UserError(
+                f"The 'min_records' parameter of partition must leave every client records to train, validate and test "
+                f"on, and {LEAST_HELD_OUT} of the latter two together; {client} got {len(train[client])}, "
+                f"{len(validation)} and {len(test)}. Got {settings.min_records} instead. (params.yaml)"
+            )
     return {
         client: Shard(pool[train[client]], pool[validation], pool[test])
         for client, (test, validation, _) in parts.items()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pipelines import paths
 from pipelines.datasets.containers import Images, load
+from pipelines.datasets.secrets import salt
 
 PARTS = ("train", "validation", "test")
 
@@ -15,10 +16,10 @@ class Shard:
     validation: Images
     test: Images
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, *, dataset: str, client: str) -> None:
         folder.mkdir(parents=True)
         for part in PARTS:
-            getattr(self, part).save(folder / f"{part}.npz")
+            getattr(self, part).save(folder / f"{part}.npz", salt(dataset, client, part))
 
 
 def read(dataset: str, client: str, part: str) -> Images:

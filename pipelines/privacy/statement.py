@@ -37,8 +37,9 @@ class Statement:
             why = "not private at all (epsilon infinite)" if self.epsilon == float("inf") else f"void: {self.noise}"
             return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
         return (
-            f"Anyone who sees this release and everything else about all other records learns about one record at most "
-            f"what ({self.epsilon:g}, {self.delta:g})-differential privacy allows ({self.relation})."
+            "Anyone who sees this release and everything else about all other records learns about one record at most "
+            f"what ({self.epsilon:g}, {self.delta:g})-differential privacy allows ({self.relation}). "
+            "This release alone: others of the same client compose with it."
         )
 
     def as_dict(self) -> dict:

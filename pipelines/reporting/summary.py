@@ -1,5 +1,5 @@
 """summary.json: one data set's methods and clients. Accuracies are of the last round's model, never selected on test
-data; `bmta` and `bmt_f1` alone are the paper's maxima over rounds."""
+data; `bmta` and `bmt_f1` alone are the paper's maxima over the rounds that were fine-tuned."""
 
 import numpy as np
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from pipelines.config import Profile
 from pipelines.datasets.containers import Images
+from pipelines.synthesis import registry
 
 SCHEMA = 1
 
@@ -30,11 +31,6 @@ def public_metrics(data: Images, classes: int) -> dict:
 
 def card(*, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile) -> dict:
     weak = list(release["weak"])
-    failures = {
-        "datalens": "blurred or noise-like images where teachers are few; labels are uniform, not the client's",
-        "dp_moments": "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise",
-        "gan": "may repeat training records; mode collapse",
-    }
     return {
         "schema": SCHEMA,
         "name": f"{dataset}/{client}/{generator}",
@@ -45,7 +41,7 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
             "out_of_scope": "inference about single records, estimates of how common a class is at the client",
             "resolution": list(data.images.shape[1:]),
             "generator": generator,
-            "known_failures": failures[generator],
+            "known_failures": registry.load(generator).KNOWN_FAILURES,
             "source_licence": profile.licence,
             "training_augmentation": profile.augmentation.model_dump() if profile.augmentation else None,
             "number_of_images": "a public parameter, independent of the number of records",

@@ -26,6 +26,8 @@ from pipelines.synthesis import neural, votes
 from pipelines.synthesis.ensemble import Ensemble
 from pipelines.synthesis.registry import Plan, Space
 
+KNOWN_FAILURES = "blurred or noise-like images where teachers are few; labels are uniform, not the client's"
+VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
 LARGEST_RATIO = 1.0
 
@@ -60,7 +62,7 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "lattice_steps_per_vote": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
         "settings": settings.model_dump(),
-        "hyperparameters": "public defaults (params.yaml), none tuned on this client's records",
+        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "uniform over the declared classes",
     }
     statement = Statement(

@@ -21,6 +21,8 @@ from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis.registry import Plan, Space
 
+KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
+VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 KEEP = 1.5  # a class is kept where its noisy count exceeds so many noise deviations
 LEAST_COUNT = 2.0
 
@@ -43,7 +45,7 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         "released_numbers": draws,
         "lattice_steps_per_unit": scale,
         "settings": settings.model_dump(exclude={"low_epsilon"}),
-        "hyperparameters": "public defaults (params.yaml), none tuned on this client's records",
+        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "noisy histogram, part of release 1",
     }
     statement = Statement(

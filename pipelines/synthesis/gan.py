@@ -17,6 +17,9 @@ from pipelines.synthesis import neural
 from pipelines.synthesis.ensemble import Ensemble
 from pipelines.synthesis.registry import Plan, Space
 
+KNOWN_FAILURES = "may repeat training records; mode collapse"
+VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+
 
 def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
     statement = Statement(

@@ -19,6 +19,7 @@ from pipelines.errors import UserError
 
 LAYERS = ("features", "logits")
 NEIGHBOURS = 3
+BATCH = 100  # images at once: Inception's maps of 299x299 are large
 
 
 def extractor(settings: Quality, real: Images) -> nn.Module:
@@ -45,10 +46,10 @@ def uint8_tensor(data: Images) -> torch.Tensor:
 
 
 def features(network: nn.Module, data: Images) -> dict[str, torch.Tensor]:
-    """{"features": [n, f], "logits": [n, K]}, in batches."""
+    """{"features": [n, f], "logits": [n, K]}, in batches; each extractor has names of its own for the two."""
     with torch.no_grad():
-        parts = [network(batch) for batch in uint8_tensor(data).split(500)]
-    return {layer: torch.cat([part[i] for part in parts]) for i, layer in enumerate(network.features_list)}
+        parts = [network(batch) for batch in uint8_tensor(data).split(BATCH)]
+    return {layer: torch.cat(pieces) for layer, pieces in zip(LAYERS, zip(*parts))}
 
 
 def fidelity(fake: dict, real: dict, settings: Quality, seed: int) -> dict[str, float]:
@@ -93,7 +94,9 @@ def compare(network: nn.Module, fake: Images, train: Images, held_out: Images, s
 def complaints(scores: dict, settings: Quality) -> list[str]:
     """A sentence for each threshold that the set misses."""
     limits = {"tstr_accuracy": settings.min_tstr_accuracy, "recall": settings.min_recall}
-    return [f"{name} is {scores[name]:.3f}, below {limit:g}" for name, limit in limits.items() if scores[name] < limit]
+    return [
+        f"{name} is {scores[name]:.3f}, below {limit:g}" for name, limit in limits.items() if not scores[name] >= limit
+    ]
 
 
 def _readout(plain: nn.Module, real: Images) -> nn.Linear:

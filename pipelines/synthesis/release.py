@@ -1,13 +1,15 @@
 """A fitted generator on disk: its state and the statement of what it cost. Private until it is exported."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from pipelines.config import Profile
 from pipelines.files import read_arrays, read_json, write_arrays, write_json
+from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import Noise
+from pipelines.privacy.statement import Statement
 from pipelines.synthesis.registry import Plan, Space
 
 
@@ -23,12 +25,32 @@ def announce(plan: Plan, name: str) -> None:
         print(f"  {line}")
 
 
-def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, noise: Noise) -> None:
-    statement = plan.statement
-    if statement.guarantee == "formal":
-        statement = replace(statement, guarantee=noise.guarantee, noise=noise.source)
+def described(plan: Plan, noise: Noise) -> Statement:
+    """The plan's statement with the noise it will be made with, which may void its guarantee."""
+    if plan.statement.guarantee != "formal":
+        return plan.statement
+    return replace(plan.statement, guarantee=noise.guarantee, noise=noise.source)
+
+
+def entry(name: str, version: int, plan: Plan, statement: Statement, *, data: str, seed: int) -> Release:
+    """What the ledger enters: all that shapes the release but its noise, and the most it may cost."""
+    details = {key: value for key, value in statement.details.items() if key != "hyperparameters"}
+    parameters = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise, "seed": seed}
+    formal = statement.guarantee == "formal"
+    return Release(
+        mechanism=name,
+        version=version,
+        parameters={**parameters, "space": asdict(plan.space), **details},
+        data=data,
+        cost={"kind": "gaussian", "mu": statement.mu} if formal else {"kind": "none"},
+        statement=statement.as_dict(),
+    )
+
+
+def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprint: str) -> None:
+    """The state, and the name under which the ledger knows it: the statement is read there and nowhere else."""
     write_arrays(folder / "generator.safetensors", state)
-    write_json(folder / "release.json", {"privacy": statement.as_dict(), "weak": plan.weak})
+    write_json(folder / "release.json", {"fingerprint": fingerprint, "weak": plan.weak})
 
 
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -2,14 +2,20 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 
 CELL = ("--dataset", "own", "--client", "c0", "--generator")
 
 
-def export(project, generator: str) -> tuple[str, dict]:
-    """(digest of every byte of the export, its card) after both stages of one cell."""
+def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
+    """(digest of every byte of the export, its card) after both stages of one cell; without the ledger's memory the
+    release is made anew."""
+    if forget:
+        for path in (project.path / "ledgers/own").glob("c0.[!s]*"):
+            path.unlink()
+        shutil.rmtree(project.path / "ledgers/own/releases", ignore_errors=True)
     project.stage("train_generator", *CELL, generator)
     project.stage("export_synthetic", *CELL, generator)
     folder = project.path / "data/synthetic/own/c0" / generator
@@ -43,6 +49,17 @@ def test_real_noise_never_comes_from_the_seed(checkout, generator):
     (first, card), (second, _) = export(project, generator), export(project, generator)
     assert first != second
     assert card["privacy"]["guarantee"] == "formal"
+
+
+@pytest.mark.parametrize("generator", ["datalens", "dp_moments"])
+def test_the_same_release_is_made_once_and_charged_once(checkout, generator):
+    project = prepared(checkout, "os_entropy")
+    first, _ = export(project, generator)
+    ledger = (project.path / "ledgers/own/c0.jsonl").read_text()
+    shutil.rmtree(project.path / "models/private")
+    assert export(project, generator, forget=False)[0] == first
+    assert (project.path / "ledgers/own/c0.jsonl").read_text() == ledger
+    assert len(ledger.splitlines()) == 2
 
 
 def test_the_gan_is_marked_whatever_its_client_asked_for(checkout):

@@ -6,6 +6,7 @@ whose printed denominator lost its exponential: the intended softmax of epsilon 
 theta_t = zeta theta_new + (1 - zeta) theta_{t-1}. With `ema` and `cosine` off and uniform weights this is FedMeta.
 """
 
+import copy
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -106,7 +107,7 @@ def _outer_step(state: Server, gradient: State) -> tuple[State, dict[str, Any]]:
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[state.settings.outer_optimiser]
     optimiser = kind(parameters.values(), lr=1.0)
     if state.optimiser:
-        optimiser.load_state_dict(state.optimiser)
+        optimiser.load_state_dict(copy.deepcopy(state.optimiser))  # torch would step on the old state's tensors
     optimiser.param_groups[0]["lr"] = outer_learning_rate(state.settings, state.round + 1)
     for name, parameter in parameters.items():
         parameter.grad = torch.from_numpy(np.asarray(gradient[name]))

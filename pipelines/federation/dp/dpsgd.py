@@ -7,18 +7,22 @@ Noise and lots come from a generator seeded by the operating system.
 """
 
 import bisect
+import hashlib
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from pipelines.config import Dpsgd
+from pipelines.config import Dpsgd, Profile
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp.per_sample import clipped_sum
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.privacy import accounting
+from pipelines.privacy.ledger import Release
 from pipelines.privacy.statement import Statement
 from pipelines.training.tensors import State, state_of, tensors, with_state
+
+VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,13 @@ class Budgeted:
             delta=self.delta,
         )
 
-    def statement(self, noise) -> Statement:
-        """What was spent: the RDP figure that stopped the run is the claim, PLD's is beside it."""
-        final = self._spent(accounting.sampled_gaussian_epsilon_pld, self.steps)
+    def statement(self, noise, *, steps: int | None = None) -> Statement:
+        """What was spent, or will be by `steps`: the RDP figure that stops the run is the claim, PLD's is beside it."""
+        steps = self.steps if steps is None else steps
+        final = self._spent(accounting.sampled_gaussian_epsilon_pld, steps)
         return Statement(
             mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
-            epsilon=self._spent(accounting.sampled_gaussian_epsilon, self.steps),
+            epsilon=self._spent(accounting.sampled_gaussian_epsilon, steps),
             delta=self.delta,
             mu=None,
             guarantee=noise.guarantee if self.noise_multiplier else "none",
@@ -73,10 +78,28 @@ class Budgeted:
             details={
                 "epsilon_by_pld": final,
                 "noise_multiplier": self.noise_multiplier,
-                "steps": self.steps,
+                "steps": steps,
                 "settings": self.settings.model_dump(),
             },
         )
+
+
+def entry(statement: Statement, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
+    """One client's part of the joint run, as its ledger enters it: all planned steps. `data` names everyone's part."""
+    details = statement.details
+    sampled = {name: details[name] for name in ("noise_multiplier", "steps")}
+    sampled["sampling_rate"] = details["settings"]["sampling_rate"]
+    network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
+    budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
+    formal = statement.guarantee == "formal"
+    return Release(
+        mechanism="dpsgd",
+        version=VERSION,
+        parameters={**details, **budget, **network, "client": client, "seed": seed},
+        data=hashlib.sha256("".join(data).encode()).hexdigest(),
+        cost={"kind": "sampled_gaussian", **sampled} if formal else {"kind": "none"},
+        statement=statement.as_dict(),
+    )
 
 
 def _most_steps(planned: int, within_budget) -> int:

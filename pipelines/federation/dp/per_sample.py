@@ -22,5 +22,9 @@ def clipped_sum(
 
     gradients = vmap(grad(loss), in_dims=(None, 0, 0))(weights, images, labels)
     norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients.values()]).norm(dim=0)
-    scale = (clipping_norm / norms.clamp(min=1e-12)).clamp(max=1.0)
+    # a hostile server's huge weights must not let one record turn the sum into NaN: its gradient counts as zero
+    finite = norms.isfinite()
+    gradients = {name: torch.where(finite.view(-1, *[1] * (g.dim() - 1)), g, 0.0) for name, g in gradients.items()}
+    scale = (clipping_norm / norms.clamp(min=1e-12)).clamp(max=1.0) * finite
+    scale = scale.nan_to_num(nan=0.0)
     return {name: torch.einsum("n,n...->...", scale, g) for name, g in gradients.items()}

@@ -5,6 +5,8 @@ import pytest
 
 from pipelines import paths
 from pipelines.datasets import shards
+from pipelines.datasets.containers import Images, load
+from pipelines.datasets.secrets import salt
 from pipelines.errors import UserError
 from pipelines.synthesis.registry import Space
 
@@ -18,7 +20,7 @@ def shard(records):
 def test_shards_come_back_by_client_in_the_order_of_names(tmp_path, monkeypatch, shard):
     monkeypatch.chdir(tmp_path)
     for client in ("c1", "c0"):
-        shard.save(paths.shards("digits") / client)
+        shard.save(paths.shards("digits") / client, dataset="digits", client=client)
     everyone = shards.read_all("digits", ["c1", "c0"])
     assert list(everyone) == ["c0", "c1"]
     for part in shards.PARTS:
@@ -34,3 +36,21 @@ def test_an_absent_shard_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"c0/train\.npz is missing"):
         shards.read("digits", "c0", "train")
+
+
+def test_a_private_file_tells_neither_its_records_hash_nor_their_number(tmp_path, monkeypatch):
+    """`dvc.lock` holds hash and size: both must say nothing about the records to someone who can guess them."""
+    monkeypatch.chdir(tmp_path)
+
+    def saved(count, name, **salted):
+        pixels = np.zeros((count, 8, 8, 1), np.uint8)
+        Images(pixels, np.zeros(count, np.int64), np.arange(count)).save(tmp_path / name, **salted)
+        return (tmp_path / name).read_bytes()
+
+    few, many = (saved(count, f"{count}.npz", salt=salt("digits", "c0", "train")) for count in (40, 300))
+    assert len(few) == len(many) == 1 << 16
+    assert saved(40, "again.npz", salt=salt("digits", "c0", "train")) == few  # stable over re-runs
+    assert saved(40, "other.npz", salt=salt("digits", "c1", "train")) != few  # and each client's own
+    assert saved(40, "part.npz", salt=salt("digits", "c0", "test")) != few
+    assert len(saved(2000, "large.npz", salt=salt("digits", "c0", "train"))).bit_count() == 1
+    assert len(load(tmp_path / "40.npz")) == 40

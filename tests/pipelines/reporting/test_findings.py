@@ -7,9 +7,12 @@ def test_warnings_are_told_once_with_all_their_places(run):
 
 
 def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
-    found = {label: (figure, about) for label, figure, about in findings.facts(run.summary())}
-    assert found["Best mean at home"] == ("0.700", "pppfl/datalens: mean 0.700, worst 0.500 (b)")
-    assert found["Smallest client, b"] == ("0.500", "pppfl/datalens, 40 records; random_init 0.470")
+    found = list(findings.facts(run.summary()))
+    assert ("Best mean at home", "0.700", "pppfl/datalens: mean 0.700, worst 0.500 (b)") in found
+    # one card per generator, whichever did better there
+    smallest = {(figure, about) for label, figure, about in found if label == "Smallest client, b"}
+    assert ("0.500", "pppfl/datalens, 40 records; random_init 0.470") in smallest
+    assert len(smallest) == 2
 
 
 def test_only_what_leaves_without_a_guarantee_is_not_private():

@@ -13,8 +13,8 @@ def test_the_stage_writes_every_file(run):
     names = ("summary.json", "metrics.json", "rounds.csv", "global_rounds.csv", "epsilon.csv", "methods.csv")
     pictures = ("methods.png", "rounds.png", "epsilon.png")
     found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
-    assert found == {"index.html", *(f"digits/{name}" for name in (*names, *pictures))}
-    own = paths.report("digits")
+    assert found == {"index.html", "salt", *(f"digits/{name}" for name in (*names, *pictures))}
+    own = paths.REPORTS / "digits"
     assert json.loads((own / "summary.json").read_text())["dataset"] == "digits"
     assert all((own / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
     home, shared = (read_csv(own / name)[1] for name in ("rounds.csv", "global_rounds.csv"))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.config import Datalens
+from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 from pipelines.privacy import accounting
 from pipelines.privacy.gaussian import Budget
@@ -226,3 +227,22 @@ def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalen
     before = generator(z, labels).detach()
     datalens._follow(generator, optimiser, z, labels, (before + 0.2).clamp(0, 1), block)
     assert (generator(z, labels) - before).mean() > 0.1
+
+
+def test_the_map_to_teachers_reads_ids_and_nothing_else(monkeypatch, records, small_space, datalens_settings):
+    """Other labels and other pixels under the same ids: the same owners."""
+    owners = []
+    real = votes.assign
+
+    def watched(ids, teachers, key):
+        owners.append(real(ids, teachers, key))
+        return owners[-1]
+
+    monkeypatch.setattr(datalens.votes, "assign", watched)
+    shard = records(30, small_space)
+    other = Images(255 - shard.images, (shard.labels + 1) % small_space.classes, shard.ids)
+    plan = datalens.plan(datalens_settings(), Budget(10.0, 1e-5), small_space)
+    for data in (shard, other):
+        datalens.fit(data, plan, SeededForTests(0), 1)
+    assert np.array_equal(*owners)
+    assert np.array_equal(owners[0], real(shard.ids, plan.settings.teachers, (1).to_bytes(8, "big")))

@@ -132,6 +132,19 @@ def test_thresholds_complain_in_words():
     ]
 
 
+def test_an_extractor_with_other_layer_names_works(network):
+    """Inception calls its layers 2048 and logits_unbiased."""
+
+    class Renamed(torch.nn.Module):
+        features_list = ("2048", "logits_unbiased")
+
+        def forward(self, images):
+            return network(images)
+
+    ours = quality.compare(network, noisy(0.1), REAL, HELD_OUT, SETTINGS, 0)
+    assert quality.compare(Renamed(), noisy(0.1), REAL, HELD_OUT, SETTINGS, 0) == ours
+
+
 def test_inception_without_weights_is_one_clear_sentence():
     settings = SETTINGS.model_copy(update={"extractor": "inception"})
     with pytest.raises(UserError, match="'inception_weights' parameter of quality must be the path"):

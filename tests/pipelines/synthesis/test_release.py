@@ -22,30 +22,45 @@ def plan(moments_settings, small_space):
 STATE = {"a": np.arange(6.0).reshape(2, 3).T, "b": np.array(3)}
 
 
-def test_state_and_statement_come_back(tmp_path, plan):
-    release.save(tmp_path, STATE, plan(), OsEntropy())
+def test_state_and_the_ledgers_name_come_back(tmp_path, plan):
+    release.save(tmp_path, STATE, plan(), "f00d")
     state, about = release.load(tmp_path)
     assert set(state) == set(STATE) and all(np.array_equal(state[name], STATE[name]) for name in STATE)
-    assert about["privacy"]["guarantee"] == "formal"
-    assert about["privacy"]["epsilon"] == 3.0
-    assert "OpenDP" in about["privacy"]["noise"]
+    assert about == {"fingerprint": "f00d", "weak": []}
 
 
-def test_seeded_noise_voids_the_guarantee_on_disk(tmp_path, plan):
-    release.save(tmp_path, STATE, plan(), SeededForTests(0))
-    privacy = release.load(tmp_path)[1]["privacy"]
-    assert privacy["guarantee"] == "none" and privacy["statement"].startswith("NO PRIVACY GUARANTEE")
+def test_the_statement_names_the_real_noise(plan):
+    statement = release.described(plan(), OsEntropy())
+    assert (statement.guarantee, statement.epsilon) == ("formal", 3.0)
+    assert "OpenDP" in statement.noise
 
 
-def test_an_infinite_epsilon_stays_without_guarantee_under_real_noise(tmp_path, plan):
-    release.save(tmp_path, STATE, plan(math.inf), OsEntropy())
-    privacy = release.load(tmp_path)[1]["privacy"]
-    assert privacy["guarantee"] == "none" and float(privacy["epsilon"]) == math.inf
+def test_seeded_noise_voids_the_guarantee_and_costs_everything(plan):
+    statement = release.described(plan(), SeededForTests(0))
+    assert statement.guarantee == "none" and statement.sentence.startswith("NO PRIVACY GUARANTEE")
+    assert release.entry("dp_moments", 1, plan(), statement, data="d", seed=0).cost == {"kind": "none"}
+
+
+def test_an_infinite_epsilon_stays_without_guarantee_under_real_noise(plan):
+    statement = release.described(plan(math.inf), OsEntropy())
+    assert statement.guarantee == "none" and statement.epsilon == math.inf
+
+
+def test_the_entry_costs_the_plans_mu_and_any_change_of_plan_is_another_release(plan):
+    def entry(epsilon, **changes):
+        made = plan(epsilon)
+        known_by = {"data": "d", "seed": 0, **changes}
+        return release.entry("dp_moments", 1, made, release.described(made, OsEntropy()), **known_by)
+
+    assert entry(3.0).cost == {"kind": "gaussian", "mu": plan(3.0).statement.mu}
+    assert entry(3.0).fingerprint == entry(3.0).fingerprint
+    assert len({entry(3.0).fingerprint, entry(4.0).fingerprint, entry(3.0, data="e").fingerprint,
+                entry(3.0, seed=1).fingerprint}) == 4  # fmt: skip
 
 
 @pytest.mark.parametrize("spoil", [lambda raw: raw[:20], lambda raw: b"", lambda raw: b"\xff" * len(raw)])
 def test_a_damaged_generator_is_one_sentence(tmp_path, plan, spoil):
-    release.save(tmp_path, STATE, plan(), OsEntropy())
+    release.save(tmp_path, STATE, plan(), "f00d")
     path = tmp_path / "generator.safetensors"
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(UserError, match="Run the stage that makes it again"):
@@ -61,7 +76,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, p
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="No space left"), new_folder(tmp_path / "out") as folder:
         (folder / "generator.safetensors").symlink_to("/dev/full")
-        release.save(folder, STATE, plan(), OsEntropy())
+        release.save(folder, STATE, plan(), "f00d")
     assert not (tmp_path / "out").exists() and not [*(tmp_path / ".scratch" / "partial").iterdir()]
 
 

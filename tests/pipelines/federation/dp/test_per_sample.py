@@ -43,3 +43,18 @@ def test_an_empty_lot_gives_zeros():
     total = clipped_sum(model, torch.zeros(0, 1, 8, 8), torch.zeros(0, dtype=torch.long), 1.0)
     assert all(not tensor.any() for tensor in total.values())
     assert set(total) == {name for name, _ in model.named_parameters()}
+
+
+@pytest.mark.parametrize("size", [1e20, 3e38, float("inf"), float("nan")])
+def test_hostile_weights_cannot_make_a_record_show_as_nan(size):
+    """A server may send any weights: whatever they are, one record moves the sum by at most the clipping norm."""
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(size)
+    torch.manual_seed(3)
+    images, labels = torch.rand(3, 1, 8, 8), torch.randint(10, (3,))
+    images[0] = 0  # a blank record keeps gradients finite where the others overflow
+    whole, part = (clipped_sum(model, images[:count], labels[:count], 1.0) for count in (3, 2))
+    assert all(tensor.isfinite().all() for tensor in (*whole.values(), *part.values()))
+    assert torch.sqrt(sum((whole[k] - part[k]).square().sum() for k in whole)).item() <= 1.0 + 1e-5

@@ -1,0 +1,77 @@
+"""The two-worlds audit of `datalens`: all its noisy vote sums against the mu of its plan.
+
+Worst case: one teacher's gradients change sign on the same coordinates, on every image of every step, which is what
+one record could at most do. The other teachers' gradients exceed `clip`, so that their stochastic signs are certain.
+"""
+
+import numpy as np
+import torch
+
+from pipelines.auditing import worlds
+from pipelines.config import Datalens
+from pipelines.privacy.audits import gdp
+from pipelines.privacy.audits.verdict import Verdict
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import Noise
+from pipelines.synthesis import datalens, votes
+from pipelines.synthesis.registry import Space
+
+SPACE = Space(height=2, width=2, channels=1, classes=2)
+SETTINGS = Datalens(
+    teachers=12,
+    steps=2,
+    batch=2,
+    top_k=3,
+    clip=1e-5,
+    stochastic=True,
+    threshold=None,
+    teacher_steps=1,
+    teacher_warmup=1,
+    generator_steps=1,
+    step_length=0.1,
+    learning_rate=1e-3,
+    generator_learning_rate=1e-3,
+    teacher_hidden=4,
+    latent=2,
+    weak_plan="warn",
+)
+
+
+def audit(budget: Budget, *, runs: int, noise: Noise, settings: Datalens = SETTINGS) -> Verdict:
+    """`runs` releases of every vote sum in each world, with the noise that `datalens.plan` planned."""
+    plan = datalens.plan(settings, budget, SPACE)
+    details = plan.statement.details
+    absent, present = (totals(settings, flipped=flipped) for flipped in (False, True))
+    difference, centre = present - absent, (absent + present) / 2
+    scale = details["lattice_steps_per_vote"]
+    scores = [
+        worlds.projected(
+            worlds.draws(total * scale, runs, sigma=details["sigma"], scale=scale, noise=noise), centre, difference
+        )
+        for total in (absent, present)
+    ]
+    return gdp.audit(*scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=worlds.CONFIDENCE)
+
+
+def totals(settings: Datalens, *, flipped: bool) -> np.ndarray:
+    """int64 [T, B, d]: the vote sums of every step; `flipped` is the world in which the last teacher disagrees."""
+    gradients = _gradients(settings)
+    if flipped:
+        gradients[-1] *= -1
+    stream = torch.Generator().manual_seed(0)
+    steps = [
+        votes.tally(
+            votes.vote(
+                gradients, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic, generator=stream
+            )
+        )
+        for _ in range(settings.steps)
+    ]
+    return np.stack(steps)
+
+
+def _gradients(settings: Datalens) -> torch.Tensor:
+    """[N, B, d], magnitudes all different, so that the top k are the same for both signs."""
+    pixels = SPACE.height * SPACE.width * SPACE.channels
+    signs = torch.randn(settings.teachers, settings.batch, pixels, generator=torch.Generator().manual_seed(1)).sign()
+    return signs * torch.arange(1.0, pixels + 1)

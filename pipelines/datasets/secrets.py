@@ -1,0 +1,37 @@
+"""A secret per client and data set, kept with its ledger outside DVC, so that re-runs find it again."""
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from pipelines import paths
+
+SALT = "salt"
+SALT_BYTES = 32
+LEAST_BYTES = 1 << 16  # small folders all look alike
+
+
+def season(folder: Path, dataset: str, owner: str) -> None:
+    """Adds a file `salt` to a private folder, of secret bytes, that brings the folder to a power of two bytes.
+
+    What DVC notes of a folder, in `dvc.lock` and in the run cache, is a hash and a size. Most private folders follow
+    from the records and a public seed: without this, whoever knows all records but one could test that one.
+    """
+    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != SALT)
+    total = max(LEAST_BYTES, 1 << (held + SALT_BYTES - 1).bit_length())
+    secret = salt(dataset, owner, str(folder.name))
+    (folder / SALT).write_bytes(secret + bytes(total - held - len(secret)))
+
+
+def salt(dataset: str, owner: str, part: str) -> bytes:
+    """32 bytes for one private file: a keyed hash of its name under the owner's secret, drawn once and never again."""
+    path = paths.ledgers() / dataset / f"{owner}.secret"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return hmac.digest(path.read_bytes(), part.encode(), "sha256")
+    with os.fdopen(handle, "wb") as file:
+        file.write(secrets.token_bytes(32))
+    return hmac.digest(path.read_bytes(), part.encode(), "sha256")

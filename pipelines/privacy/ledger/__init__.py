@@ -1,0 +1,121 @@
+"""A client's ledger: every release it ever made of one data set's records, entered before it is made.
+
+    python -m pipelines.privacy.ledger show | verify
+    python -m pipelines.privacy.ledger plan --epsilons 1 3 10 --generators 2    # what a grid of experiments would cost
+
+Two lines per release: `open` before it is made, with what it may cost at most, and `close` after, with what it did. A
+release is known by its fingerprint (mechanism and version, parameters, data): an open one is resumed and charged once,
+a closed one is reused and costs nothing. That a dead run is charged once rests on nothing of it having left the
+process, and on whether it died not depending on its noise.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.privacy import accounting
+from pipelines.privacy.ledger.chain import Chain, LedgerError, digest
+
+__all__ = ["Ledger", "LedgerError", "Release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is to be released.
+
+    Attributes:
+        mechanism, version: which code makes it; a change of either is another release.
+        parameters: all that shapes it but the data and the noise.
+        data: hash of the records it reads.
+        cost: the most it may cost (accounting.total_epsilon says in which form).
+        statement: its privacy statement (statement.Statement.as_dict()), known before it is made.
+    """
+
+    mechanism: str
+    version: int
+    parameters: dict
+    data: str
+    cost: dict
+    statement: dict
+
+    @property
+    def fingerprint(self) -> str:
+        return digest([self.mechanism, self.version, self.parameters, self.data])
+
+
+class Ledger:
+    """One file per client and data set. `lifetime_epsilon` at `delta` caps the total, where set."""
+
+    def __init__(self, path: Path, *, delta: float, lifetime_epsilon: float | None = None):
+        self.path, self.delta, self.lifetime_epsilon = path, delta, lifetime_epsilon
+        self.chain = Chain(path)
+        self.entries = self.chain.entries
+
+    def open(self, release: Release) -> str:
+        """Enters the release before it is made: `new`, `resumed` (it died before) or `reused` (it was made before).
+
+        Raises:
+            LedgerError: the file was tampered with, or the total would exceed `lifetime_epsilon`.
+        """
+        with self.chain.locked():
+            known = [entry["event"] for entry in self.entries() if entry["fingerprint"] == release.fingerprint]
+            if known:
+                return "reused" if "close" in known else "resumed"
+            self._check_lifetime(release)
+            fields = ("fingerprint", "mechanism", "version", "parameters", "data", "cost", "statement")
+            self.chain.append({"event": "open", **{field: getattr(release, field) for field in fields}})
+            return "new"
+
+    def close(self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None) -> None:
+        """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""
+        with self.chain.locked():
+            opened, closed = (self._find(fingerprint, event) for event in ("open", "close"))
+            if opened is None:
+                raise LedgerError(f"{self.path} knows no open release {fingerprint[:12]}.")
+            if closed is None:
+                final = {"cost": cost or opened["cost"], "statement": statement or opened["statement"]}
+                self.chain.append({"event": "close", "fingerprint": fingerprint, **final})
+
+    def knows(self, fingerprint: str) -> bool:
+        """Whether the release was entered before: it costs nothing more."""
+        return self._find(fingerprint, "open") is not None
+
+    def statement(self, fingerprint: str) -> dict:
+        """The privacy statement of a closed release: what cards and reports print.
+
+        Raises:
+            LedgerError: this ledger knows no such closed release.
+        """
+        closed = self._find(fingerprint, "close")
+        if closed is None:
+            raise LedgerError(f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again.")
+        return closed["statement"]
+
+    def costs(self) -> dict[str, dict]:
+        """{fingerprint: cost}, as closed, or as opened while it is open."""
+        return {entry["fingerprint"]: entry["cost"] for entry in self.entries()}
+
+    def total_epsilon(self, extra: list[dict] = ()) -> float:
+        """Epsilon at `delta` of everything entered so far, and of `extra` costs if they were too."""
+        return accounting.total_epsilon(costs=[*self.costs().values(), *extra], delta=self.delta)
+
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """Held while a release is made: two processes must not make the same one twice."""
+        with self.chain.flock(".making"):
+            yield
+
+    def _find(self, fingerprint: str, event: str) -> dict | None:
+        wanted = (fingerprint, event)
+        return next((entry for entry in self.entries() if (entry["fingerprint"], entry["event"]) == wanted), None)
+
+    def _check_lifetime(self, release: Release) -> None:
+        if self.lifetime_epsilon is None:
+            return
+        total = self.total_epsilon([release.cost])
+        if total > self.lifetime_epsilon:
+            raise LedgerError(
+                f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon of {total:.3f} at "
+                f"delta {self.delta:g}, above its lifetime_epsilon of {self.lifetime_epsilon:g}. Nothing was spent."
+            )

@@ -1,0 +1,96 @@
+"""Releases made once: the ledger's entry, the making, and the private store of what was made.
+
+Ledgers lie outside DVC's outputs, for DVC deletes and restores those: `ledgers/DATASET/CLIENT.jsonl`, with the results
+beside it. Set FEDLENS_LEDGERS to their place where a run has a folder of its own (`dvc exp run --temp`, `--queue`).
+"""
+
+import contextlib
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from pipelines import paths
+from pipelines.config import Params
+from pipelines.datasets.containers import Images
+from pipelines.errors import UserError
+from pipelines.files import new_folder
+from pipelines.privacy.ledger import Ledger, LedgerError, Release
+
+
+def ledger_of(params: Params, dataset: str, client: str) -> Ledger:
+    """The ledger of one client's records of one data set, with its cap from `clients.NAME.lifetime_epsilon`."""
+    _, delta = params.budget(client)
+    cap = params.clients[client].lifetime_epsilon
+    return Ledger(paths.ledgers() / dataset / f"{client}.jsonl", delta=delta, lifetime_epsilon=cap)
+
+
+def statement(params: Params, dataset: str, client: str, fingerprint: str) -> dict:
+    """What cards print: the privacy statement as the ledger holds it.
+
+    Raises:
+        UserError: the ledger knows no such closed release, or was tampered with.
+    """
+    try:
+        return ledger_of(params, dataset, client).statement(fingerprint)
+    except LedgerError as error:
+        raise UserError(str(error)) from None
+
+
+def digest(data: Images) -> str:
+    """sha256 of the records: the ledger's name for them. Private, like the ledger."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in (data.images, data.labels, data.ids))).hexdigest()
+
+
+def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
+    """The stored folder of a release that one or several clients make together, made now unless it was before.
+
+    Every client's ledger enters its part before `make` fills the folder and closes it after. A run that died in between
+    finds the entry open: if the folder was complete it is used, otherwise it is made anew, and charged once either way.
+
+    Raises:
+        UserError: a ledger refuses (tampered with, or above a lifetime cap). Nothing was spent then.
+    """
+    store = _store(ledgers, releases)
+    try:
+        with contextlib.ExitStack() as locks:
+            for client in sorted(releases):
+                locks.enter_context(ledgers[client].making())
+                _announce(client, ledgers[client], releases[client])
+            states = {client: ledgers[client].open(releases[client]) for client in sorted(releases)}
+            if store.exists():
+                print("  made before: taken from the ledger's store; nothing is spent")
+            elif "reused" in states.values():
+                raise LedgerError(
+                    f"This release was made before, but its stored result {store} is gone. Bring it back, or change "
+                    "the seed: that is a new release, and is charged."
+                )
+            else:
+                with new_folder(store) as folder:
+                    make(folder)
+            for client in sorted(releases):
+                ledgers[client].close(releases[client].fingerprint)
+    except LedgerError as error:
+        raise UserError(str(error)) from None
+    return store
+
+
+def copy(store: Path, folder: Path) -> None:
+    """The stored files into an output folder that is being filled."""
+    shutil.copytree(store, folder, dirs_exist_ok=True)
+
+
+def _announce(client: str, ledger: Ledger, release: Release) -> None:
+    """What this release brings the client's total to, before it is spent."""
+    total = ledger.total_epsilon([] if ledger.knows(release.fingerprint) else [release.cost])
+    cap = "" if ledger.lifetime_epsilon is None else f" of a lifetime {ledger.lifetime_epsilon:g}"
+    print(
+        f"  {client}: with this, all its releases together come to epsilon {total:.3f}{cap} at delta {ledger.delta:g}"
+    )
+
+
+def _store(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
+    """ledgers/DATASET/releases/HASH: the hash of all parts, for a joint release is one thing."""
+    parts = "".join(releases[client].fingerprint for client in sorted(releases))
+    folder = next(iter(ledgers.values())).path.parent
+    return folder / "releases" / hashlib.sha256(parts.encode()).hexdigest()[:24]

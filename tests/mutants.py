@@ -1,0 +1,170 @@
+"""Privacy bugs planted one at a time in a copy of the project: each must make its named test fail.
+
+make mutants         # mutant, test, caught or not; exit 1 when one survives or a test fails without it
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from project import ENV, ROOT
+
+T = "tests/pipelines"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old` becomes `new` in `file`; `test` (a pytest id) must fail then, and pass without it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = [
+    Mutant(
+        "halve the sensitivity of votes",
+        "pipelines/synthesis/votes.py",
+        "return 2 * math.sqrt(top_k * batch)",
+        "return math.sqrt(top_k * batch)",
+        f"{T}/synthesis/test_votes.py::test_the_sum_over_teachers_moves_by_two_root_k_b_when_one_teacher_changes",
+    ),
+    Mutant(
+        "halve the sensitivity of dp_moments",
+        "pipelines/synthesis/dp_moments.py",
+        "norm = math.hypot(1.0, settings.count_weight)",
+        "norm = math.hypot(1.0, settings.count_weight) / 2",
+        f"{T}/synthesis/test_dp_moments.py",
+    ),
+    Mutant(
+        "halve the sensitivity of dpsgd",
+        "pipelines/federation/dp/per_sample.py",
+        "scale = (clipping_norm / norms",
+        "scale = (2 * clipping_norm / norms",
+        f"{T}/federation/dp/test_per_sample.py::test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm",
+    ),
+    Mutant(
+        "charge a batch of fakes once",
+        "pipelines/synthesis/datalens.py",
+        "votes.sensitivity(top_k=settings.top_k, batch=settings.batch)",
+        "votes.sensitivity(top_k=settings.top_k, batch=1)",
+        f"{T}/synthesis/test_datalens.py::test_the_planned_steps_spend_exactly_the_budget",
+    ),
+    Mutant(
+        "drop the noise of a release",
+        "pipelines/privacy/gaussian.py",
+        "    if sigma > 0:\n        total = total +",
+        "    if sigma < 0:\n        total = total +",
+        f"{T}/privacy/test_gaussian.py::test_release_of_a_zero_sum_has_the_planned_noise_level",
+    ),
+    Mutant(
+        "drop the noise of DP-SGD",
+        "pipelines/federation/dp/dpsgd.py",
+        "deviation = account.noise_multiplier * settings.clipping_norm",
+        "deviation = 0.0",
+        f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
+    ),
+    Mutant(
+        "put one record into two teachers",
+        "pipelines/synthesis/ensemble.py",
+        "rows = np.flatnonzero(owner == teacher)",
+        "rows = np.flatnonzero((owner == teacher) | (owner == (teacher + 1) % count))[: sizes[teacher]]",
+        f"{T}/synthesis/test_ensemble.py::test_removing_a_record_changes_its_own_teacher_and_no_other_bit",
+    ),
+    Mutant(
+        "share an optimiser between teachers",
+        "pipelines/synthesis/ensemble.py",
+        "        losses.sum().backward()\n",
+        "        losses.sum().backward()\n"
+        "        for weight in self.weights.values():\n"
+        "            weight.grad = weight.grad.mean(0, keepdim=True).expand_as(weight.grad).clone()\n",
+        f"{T}/synthesis/test_ensemble.py::test_stacked_teachers_equal_a_plain_loop_over_modules",
+    ),
+    Mutant(
+        "skip the empty lot",
+        "pipelines/federation/dp/dpsgd.py",
+        "        _noisy_step(model, images[lot",
+        "        if lot.any():\n            _noisy_step(model, images[lot",
+        f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
+    ),
+    Mutant(
+        "reuse one client's noise in another",
+        "pipelines/privacy/noise.py",
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        "    @__import__('functools').cache\n"
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        f"{T}/privacy/test_noise.py::test_two_draws_differ_and_no_global_seed_reaches_them",
+    ),
+    Mutant(
+        "seed noise from `seed`",
+        "pipelines/privacy/noise.py",
+        '{"os_entropy": OsEntropy,',
+        '{"os_entropy": lambda: SeededForTests(test_seed),',
+        f"{T}/privacy/test_noise.py::test_the_seed_reaches_only_the_test_source",
+    ),
+    Mutant(
+        "let the record-to-teacher map look at labels",
+        "pipelines/synthesis/datalens.py",
+        "owner = votes.assign(shard.ids,",
+        "owner = votes.assign(shard.ids + shard.labels,",
+        f"{T}/synthesis/test_datalens.py::test_the_map_to_teachers_reads_ids_and_nothing_else",
+    ),
+    Mutant(
+        "spend before checking the lifetime cap",
+        "pipelines/privacy/ledger/__init__.py",
+        "            self._check_lifetime(release)\n",
+        "",
+        f"{T}/privacy/test_ledger.py::test_a_lifetime_cap_refuses_before_anything_is_entered",
+    ),
+    Mutant(
+        "spend before checking the steps left",
+        "pipelines/federation/dp/dpsgd.py",
+        "    if not account.affords(settings.local_steps):\n        return None\n",
+        "",
+        f"{T}/federation/dp/test_dpsgd.py::test_the_budget_is_checked_before_it_is_spent",
+    ),
+]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "fedlens"
+        names = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
+        )
+        for name in names.stdout.splitlines():
+            if (ROOT / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, copy / name)
+        survivors = [mutant.name for mutant in MUTANTS if not caught(mutant, copy)]
+    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} caught")
+    sys.exit(bool(survivors))
+
+
+def caught(mutant: Mutant, copy: Path) -> bool:
+    """Whether the named test passes on the whole code and fails on the mutant."""
+    file = copy / mutant.file
+    whole = file.read_text()
+    if whole.count(mutant.old) != 1:
+        sys.exit(f"The mutant '{mutant.name}' does not fit {mutant.file} any more: write it anew.")
+    sound = passes(mutant.test, copy)
+    file.write_text(whole.replace(mutant.old, mutant.new))
+    found = not passes(mutant.test, copy)
+    file.write_text(whole)
+    verdict = "caught" if sound and found else "SURVIVED" if sound else "THE TEST FAILS WITHOUT IT"
+    print(f"{mutant.name:<46} {mutant.test.removeprefix('tests/pipelines/'):<120} {verdict}", flush=True)
+    return sound and found
+
+
+def passes(test: str, copy: Path) -> bool:
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+    return subprocess.run(command, cwd=copy, env=ENV, capture_output=True).returncode == 0
+
+
+if __name__ == "__main__":
+    main()

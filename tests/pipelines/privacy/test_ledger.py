@@ -1,0 +1,192 @@
+"""The ledger: nothing is charged twice, nothing is forgotten, nothing is edited unseen."""
+
+import json
+import math
+import multiprocessing
+
+import pytest
+
+from pipelines.privacy import accounting
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.ledger import Ledger, LedgerError, Release
+
+DELTA = 1e-5
+
+
+def release(epsilon=1.0, data="d", **parameters):
+    mu = Budget(epsilon, DELTA).mu
+    return Release(
+        mechanism="dp_moments",
+        version=1,
+        parameters=parameters,
+        data=data,
+        cost={"kind": "gaussian", "mu": mu},
+        statement={"epsilon": epsilon, "delta": DELTA, "mu": mu},
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "digits" / "c0.jsonl", delta=DELTA)
+
+
+def test_a_release_is_entered_before_and_closed_after(ledger):
+    one = release()
+    assert ledger.open(one) == "new"
+    assert [entry["event"] for entry in ledger.entries()] == ["open"]
+    with pytest.raises(LedgerError, match="knows no closed release"):
+        ledger.statement(one.fingerprint)
+    ledger.close(one.fingerprint)
+    assert ledger.statement(one.fingerprint)["epsilon"] == 1.0
+
+
+def test_the_same_release_is_reused_and_a_dead_one_resumed_and_both_are_charged_once(ledger):
+    one = release()
+    alone = accounting.gdp_epsilon(mu=one.cost["mu"], delta=DELTA)
+    ledger.open(one)
+    assert ledger.open(one) == "resumed"
+    assert ledger.total_epsilon() == pytest.approx(alone)
+    ledger.close(one.fingerprint)
+    assert ledger.open(one) == "reused"
+    ledger.close(one.fingerprint)
+    assert ledger.total_epsilon() == pytest.approx(alone)
+    assert len(ledger.entries()) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [release(seed=2), release(data="e"), Release("datalens", 1, {}, "d", release().cost, {}), release(1.0, clip=3)],
+)
+def test_anything_else_is_another_release_and_composes(ledger, other):
+    ledger.open(release())
+    assert ledger.open(other) == "new"
+    mu = math.sqrt(2) * release().cost["mu"]
+    assert ledger.total_epsilon() == pytest.approx(accounting.gdp_epsilon(mu=mu, delta=DELTA))
+
+
+def test_a_new_version_of_a_mechanism_is_another_release(ledger):
+    one = release()
+    ledger.open(one)
+    assert ledger.open(Release(one.mechanism, 2, one.parameters, one.data, one.cost, one.statement)) == "new"
+
+
+def test_a_lifetime_cap_refuses_before_anything_is_entered(tmp_path):
+    ledger = Ledger(tmp_path / "c0.jsonl", delta=DELTA, lifetime_epsilon=1.4)
+    ledger.open(release())
+    with pytest.raises(LedgerError, match=r"above its lifetime_epsilon of 1\.4\. Nothing was spent"):
+        ledger.open(release(seed=2))
+    assert len(ledger.entries()) == 1
+    assert ledger.open(release()) == "resumed"
+
+
+def test_a_release_may_close_below_its_plan(ledger):
+    planned = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 100}
+    one = Release("dpsgd", 1, {}, "d", planned, {})
+    ledger.open(one)
+    before = ledger.total_epsilon()
+    ledger.close(one.fingerprint, cost={**planned, "steps": 10})
+    assert 0 < ledger.total_epsilon() < before / 2
+
+
+def test_gaussian_and_sampled_releases_compose_below_the_sum_of_their_epsilons(ledger):
+    sampled = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 100}
+    alone = accounting.total_epsilon(costs=[sampled], delta=DELTA)
+    ledger.open(release(3.0))
+    together = ledger.total_epsilon([sampled])
+    assert max(3.0, alone) < together < 3.0 + alone
+
+
+def test_pld_agrees_with_the_exact_bound_on_gaussians_alone():
+    costs = [{"kind": "gaussian", "mu": 0.7}, {"kind": "gaussian", "mu": 1.1}]
+    none = {"kind": "sampled_gaussian", "noise_multiplier": 1e6, "sampling_rate": 0.001, "steps": 1}
+    exact = accounting.total_epsilon(costs=costs, delta=DELTA)
+    assert accounting.total_epsilon(costs=[*costs, none], delta=DELTA) == pytest.approx(exact, rel=1e-3)
+
+
+def test_beyond_what_the_lattice_was_cut_for_no_total_is_claimed():
+    ten = [{"kind": "gaussian", "mu": Budget(10.0, DELTA).mu}] * 10
+    assert accounting.total_epsilon(costs=ten[:4], delta=DELTA) < accounting.LARGEST_EPSILON
+    assert accounting.total_epsilon(costs=ten, delta=DELTA) == math.inf
+
+
+def test_a_release_without_privacy_makes_the_total_infinite(ledger):
+    ledger.open(release())
+    assert ledger.total_epsilon([{"kind": "none"}]) == math.inf
+
+
+def three_lines(ledger):
+    for seed in range(3):
+        ledger.open(release(seed=seed))
+    return ledger.path.read_text().splitlines(keepends=True)
+
+
+def edited(lines):
+    entry = json.loads(lines[1])
+    entry["cost"]["mu"] /= 2
+    return [lines[0], json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n", lines[2]]
+
+
+TAMPERED = {
+    "edited": edited,
+    "deleted in the middle": lambda lines: [lines[0], lines[2]],
+    "deleted at the start": lambda lines: lines[1:],
+    "cut off": lambda lines: lines[:1],
+    "swapped": lambda lines: [lines[0], lines[2], lines[1]],
+    "emptied": lambda lines: [],
+    "no json": lambda lines: [lines[0], "{\n", lines[2]],
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_tampering_shows(ledger, how):
+    lines = three_lines(ledger)
+    ledger.path.write_text("".join(TAMPERED[how](lines)))
+    with pytest.raises(LedgerError):
+        ledger.entries()
+    with pytest.raises(LedgerError):
+        ledger.open(release(seed=9))
+
+
+def test_a_deleted_file_shows(ledger):
+    three_lines(ledger)
+    ledger.path.unlink()
+    with pytest.raises(LedgerError, match="lines were deleted"):
+        ledger.entries()
+
+
+def test_a_run_that_died_between_line_and_head_is_no_tampering(ledger):
+    three_lines(ledger)
+    head = ledger.chain.head.read_text()
+    ledger.open(release(seed=3))
+    ledger.chain.head.write_text(head)
+    assert len(ledger.entries()) == 4
+    assert ledger.open(release(seed=4)) == "new"
+    assert len(ledger.entries()) == 5
+
+
+def test_a_torn_last_line_of_a_dead_writer_is_dropped(ledger):
+    three_lines(ledger)
+    with ledger.path.open("a") as file:
+        file.write('{"event":"open","finger')
+    assert ledger.open(release(seed=3)) == "new"
+    assert len(ledger.entries()) == 4
+
+
+def enter(path, first):
+    for seed in range(first, first + 10):
+        ledger = Ledger(path, delta=DELTA)
+        ledger.open(release(seed=seed))
+        ledger.close(release(seed=seed).fingerprint)
+
+
+def test_two_processes_at_once_lose_no_line(ledger):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=enter, args=(ledger.path, first)) for first in (0, 10, 5)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert len(ledger.entries()) == 2 * 20  # 5 to 14 were entered by two of them, and once
+    mu = math.sqrt(20) * release().cost["mu"]
+    assert ledger.total_epsilon() == pytest.approx(accounting.gdp_epsilon(mu=mu, delta=DELTA))
