@@ -5,58 +5,31 @@
 Each class below is one block of params.yaml, where the meaning, unit and source of every knob stand.
 """
 
-import difflib
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Len
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.errors import UserError
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")  # a name becomes a folder and a part of a stage's name, joined by '-'
-
-
-def _number(kind: type, interval: str):
-    """An int or a float inside an interval written as mathematicians do, such as `(0, 1]`."""
-    low, high = (float(edge) for edge in interval[1:-1].split(","))
-    rule = f"{'an int' if kind is int else 'a float'} in {interval}"
-
-    def check(value):
-        is_number = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
-        above = is_number and (value > low if interval[0] == "(" else value >= low)
-        below = is_number and (value < high if interval[-1] == ")" else value <= high)
-        if not (above and below):
-            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
-        return kind(value)
-
-    return Annotated[kind, BeforeValidator(check)]
-
-
-def _name(value):
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise PydanticCustomError("rule", "must be {rule}", {"rule": "a name of letters, digits and underscores"})
-    return value
-
-
-Name = Annotated[str, BeforeValidator(_name)]
-Count = _number(int, "[1, inf)")
-Natural = _number(int, "[0, inf)")
-Positive = _number(float, "(0, inf)")
-NonNegative = _number(float, "[0, inf)")
-OpenFraction = _number(float, "(0, 1)")
-Fraction = _number(float, "[0, 1)")
-Share = _number(float, "(0, 1]")
-Epsilon = _number(float, "(0, inf]")
-
-
-class Block(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+from pipelines.rules import (
+    Block,
+    Count,
+    Epsilon,
+    Fraction,
+    Name,
+    Natural,
+    NonNegative,
+    OpenFraction,
+    Positive,
+    Share,
+    mistake,
+    number,
+    sentences,
+)
 
 
 class Prepare(Block):
@@ -117,7 +90,7 @@ class LowEpsilon(Block):
 
 
 class DpMoments(Block):
-    centre: _number(float, "[0, 1]")
+    centre: number(float, "[0, 1]")
     cutoff: Count
     clip: Positive
     count_weight: Positive
@@ -140,7 +113,7 @@ GENERATORS = {"datalens": Datalens, "dp_moments": DpMoments, "gan": Gan}
 
 class Synthesis(Block):
     generators: list[Literal["datalens", "dp_moments", "gan"]]
-    images: _number(int, "[4, inf)")
+    images: number(int, "[4, inf)")
     datalens: Datalens
     dp_moments: DpMoments
     gan: Gan
@@ -166,7 +139,7 @@ class Augmentation(Block):
 class Profile(Block):
     source: Literal["digits", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
-    classes: _number(int, "[2, inf)")
+    classes: number(int, "[2, inf)")
     licence: str
     classifier: Literal["mlp", "cnn"]
     augmentation: Augmentation | None
@@ -259,17 +232,17 @@ class Params(Block):
     def _blocks_agree(self):
         for dataset in self.datasets:
             if dataset not in self.profiles:
-                raise _mistake("datasets", dataset, "a name that has a block under 'profiles'")
+                raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
             profile = self.profiles[dataset]
             if profile.classifier == "cnn" and min(profile.shape[:2]) < 16:
-                raise _mistake(f"profiles.{dataset}.classifier", "cnn", "'mlp' for images below 16x16")
+                raise mistake(f"profiles.{dataset}.classifier", "cnn", "'mlp' for images below 16x16")
             for name in GENERATORS:
                 self.generator(dataset, name)
         for client in self.clients:
             if client not in self.partition.clients:
-                raise _mistake("clients", client, "among the clients of 'partition.clients', who get a shard")
+                raise mistake("clients", client, "among the clients of 'partition.clients', who get a shard")
         if not self.clients:
-            raise _mistake("clients", "{}", "a mapping with at least one client")
+            raise mistake("clients", "{}", "a mapping with at least one client")
         lists = {
             "datasets": self.datasets,
             "partition.clients": self.partition.clients,
@@ -279,12 +252,12 @@ class Params(Block):
         }
         for where, names in lists.items():
             if not names or len(set(names)) < len(names):
-                raise _mistake(where, names, "a list of at least one name, none twice")
+                raise mistake(where, names, "a list of at least one name, none twice")
         small, clients = self.partition.small, self.partition.clients
         if small and (small.client not in clients or len(clients) < 2):
-            raise _mistake("partition.small.client", small.client, "one of two or more 'partition.clients'")
+            raise mistake("partition.small.client", small.client, "one of two or more 'partition.clients'")
         if self.partition.validation_fraction + self.partition.test_fraction >= 1:
-            raise _mistake("partition.test_fraction", self.partition.test_fraction, "below 1 - validation_fraction")
+            raise mistake("partition.test_fraction", self.partition.test_fraction, "below 1 - validation_fraction")
         return self
 
     def generator(self, dataset: str, name: str) -> Datalens | DpMoments | Gan:
@@ -294,7 +267,7 @@ class Params(Block):
         try:
             return GENERATORS[name].model_validate(merged)
         except ValidationError as error:
-            raise UserError(_sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
+            raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
 
     def budget(self, client: str) -> tuple[float, float]:
         """(epsilon, delta) of one client."""
@@ -318,50 +291,7 @@ def load(path: Path = Path("params.yaml")) -> Params:
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        raise UserError(_sentences(error)) from None
-
-
-def _mistake(where: str, got: object, rule: str) -> UserError:
-    owner, _, name = where.rpartition(".")
-    return UserError(_sentence(name, owner, rule, got))
-
-
-def _sentence(name: str, owner: str, rule: str, got: object) -> str:
-    return f"The '{name}' parameter{f' of {owner}' if owner else ''} must be {rule}. Got {got!r} instead. (params.yaml)"
-
-
-def _sentences(error: ValidationError, owner: str = "") -> str:
-    return "\n".join(_explain(item, owner) for item in error.errors())
-
-
-def _explain(item: dict, prefix: str) -> str:
-    """One pydantic error as a sentence: name, owner, rule, what was found."""
-    location = [str(part) for part in item["loc"] if part != "[key]"]
-    name = location[-1] if location else "params.yaml"
-    owner = ".".join(filter(None, [prefix, *location[:-1]]))
-    of = f" of {owner}" if owner else ""
-    if item["type"] == "missing":
-        return f"The '{name}' parameter{of} is missing. (params.yaml)"
-    if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, _known_names(), n=1)
-        return f"The '{name}' parameter{of} is unknown{f', did you mean {near[0]!r}?' if near else '.'} (params.yaml)"
-    rule = {
-        "literal_error": f"one of {item.get('ctx', {}).get('expected')}",
-        "model_type": "a mapping",
-        "invalid_key": "a name, not a number",
-        "too_short": "a list of three",  # the one list with a length is a profile's shape
-        "too_long": "a list of three",
-    }
-    plain = item["msg"].removeprefix("must be ").removeprefix("Input should be ")
-    return _sentence(name, owner, rule.get(item["type"], plain), item["input"])
-
-
-def _known_names() -> list[str]:
-    return sorted({name for block in _subclasses(Block) for name in block.model_fields})
-
-
-def _subclasses(block: type) -> list[type]:
-    return [block, *(deeper for child in block.__subclasses__() for deeper in _subclasses(child))]
+        raise UserError(sentences(error)) from None
 
 
 if __name__ == "__main__":
