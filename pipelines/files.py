@@ -66,7 +66,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def write_json(path: Path, content: dict) -> None:
     """Standard JSON: an infinite number is written as the string "inf", an undefined one as null."""
-    path.write_text(json.dumps(_finite(content), indent=1) + "\n")
+    path.write_text(json.dumps(standard(content), indent=1) + "\n")
 
 
 def read_json(path: Path) -> dict:
@@ -97,11 +97,12 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _finite(value):
+def standard(value):
+    """What standard JSON can hold, and gives back as it was put in: see `write_json`."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: standard(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [standard(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return str(value)
     if isinstance(value, float) and math.isnan(value):

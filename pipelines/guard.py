@@ -1,4 +1,4 @@
-"""Fails if anything outside the release list could reach a DVC remote or Git.
+"""Fails if anything outside the release list, or unknown to the ledgers, could reach a DVC remote or Git.
 
     python -m pipelines.guard        # exit 1 and a line per problem
 
@@ -7,11 +7,11 @@ output travels with `dvc exp push`, and DVC takes back its own .gitignore lines 
 """
 
 import fnmatch
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+
+from pipelines import provenance
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
 GENERATED = ("data", "models/private", "models/initial", "reports", "ledgers", ".scratch", "raw")
@@ -20,7 +20,7 @@ TRACKED = ("raw/README.md",)
 
 def problems(root: Path = Path(".")) -> list[str]:
     """One sentence per problem; empty when nothing private can leave."""
-    return [*_outputs(root), *_tracked(root), *_unignored(root), *_unprotected(root)]
+    return [*_outputs(root), *_tracked(root), *_unignored(root), *_unprotected(root), *provenance.problems(root)]
 
 
 def _outputs(root: Path) -> list[str]:
@@ -55,28 +55,13 @@ def _unignored(root: Path) -> list[str]:
 
 
 def _unprotected(root: Path) -> list[str]:
-    """Released outputs without a formal guarantee, as DVC would upload them: from its cache, by dvc.lock."""
-    from dvc.repo import Repo
-
-    found = []
-    with Repo(str(root)) as repo:
-        for out in repo.index.outs:
-            if out.can_push and out.hash_info and any(guarantee != "formal" for guarantee in _guarantees(out)):
-                path = repo.fs.relpath(out.fs_path, repo.root_dir)
-                found.append(
-                    f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients a finite "
-                    "epsilon, or take its generator out of synthesis.generators, and run `dvc repro` before any push."
-                )
-    return found
-
-
-def _guarantees(out) -> Iterator[str]:
-    """What card.json (an export) or privacy.json (an initial model) of a cached folder say."""
-    tree = out.get_obj()
-    for key, _, hash_info in tree or ():
-        if key[-1] in ("card.json", "privacy.json"):
-            content = json.loads(Path(out.cache.oid_to_path(hash_info.value)).read_text())
-            yield content.get("privacy", content)["guarantee"]
+    """Released outputs without a formal guarantee, as DVC would upload them."""
+    return [
+        f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients a finite "
+        "epsilon, or take its generator out of synthesis.generators, and run `dvc repro` before any push."
+        for path, card in provenance.cards(root)
+        if card is not None and card.get("privacy", card)["guarantee"] != "formal"
+    ]
 
 
 def _git(root: Path, *arguments: str) -> list[str]:

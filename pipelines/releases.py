@@ -13,6 +13,7 @@ from pathlib import Path
 from pipelines import paths
 from pipelines.config import Params
 from pipelines.datasets.containers import Images
+from pipelines.datasets.secrets import salt
 from pipelines.errors import UserError
 from pipelines.files import new_folder
 from pipelines.privacy.ledger import Ledger, LedgerError, Release
@@ -35,6 +36,29 @@ def statement(params: Params, dataset: str, client: str, fingerprint: str) -> di
         return ledger_of(params, dataset, client).statement(fingerprint)
     except LedgerError as error:
         raise UserError(str(error)) from None
+
+
+def made(params: Params, dataset: str, client: str) -> dict[str, dict]:
+    """{public name: closing entry} of all releases that the client's ledger has as made.
+
+    A card names its release by a keyed hash of its place in the ledger. Not of its fingerprint: that holds a hash of
+    the records, by which whoever guessed them all could confirm the guess. A place says nothing of any record, and the
+    key, the client's secret, keeps how many releases came before.
+
+    Raises:
+        UserError: the ledger was tampered with.
+    """
+    try:
+        closed = ledger_of(params, dataset, client).closed()
+    except LedgerError as error:
+        raise UserError(str(error)) from None
+    return {salt(dataset, client, f"release {place}")[:16].hex(): entry for place, entry in enumerate(closed)}
+
+
+def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> str:
+    """What the card calls a closed release."""
+    entries = made(params, dataset, client).items()
+    return next(name for name, entry in entries if entry["fingerprint"] == fingerprint)
 
 
 def digest(data: Images) -> str:

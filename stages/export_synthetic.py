@@ -10,7 +10,9 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
     state, released = release.load(paths.generator(dataset, client, generator))
-    privacy = releases.statement(params, dataset, client, released["fingerprint"])
+    made = released["fingerprint"]
+    privacy = releases.statement(params, dataset, client, made)
+    name = releases.public_name(params, dataset, client, made)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     data = registry.load(generator).sample(state, params.synthesis.images, seed)
     profile = params.profiles[dataset]
@@ -18,7 +20,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         dataset=dataset,
         client=client,
         generator=generator,
-        release={**released, "privacy": privacy},
+        release={"name": name, "weak": released["weak"], "privacy": privacy},
         data=data,
         profile=profile,
     )

@@ -30,10 +30,11 @@ def run(params: Params, dataset: str, generator: str) -> None:
     curves = [
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
     ]
+    of = dataset, list(params.clients), generator
     with new_folder(paths.initial(dataset, generator)) as folder:
         outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
-        write_json(folder / "privacy.json", exports.privacy(dataset, list(params.clients), generator))
+        write_json(folder / "privacy.json", {**exports.privacy(*of), "releases": exports.releases(*of)})
     last = curves[-1]
     print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
 

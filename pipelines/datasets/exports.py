@@ -14,6 +14,11 @@ def card(dataset: str, client: str, generator: str) -> dict:
     return read_json(paths.synthetic(dataset, client, generator) / "card.json")
 
 
+def releases(dataset: str, clients: list[str], generator: str) -> dict:
+    """{client: the release its set was sampled from}, by the cards' public names: what the guard asks the ledgers."""
+    return {client: card(dataset, client, generator)["release"] for client in sorted(clients)}
+
+
 def privacy(dataset: str, clients: list[str], generator: str) -> dict:
     """{"epsilon_max": over the clients' cards, "guarantee": formal only if every card says so}."""
     statements = [card(dataset, client, generator)["privacy"] for client in sorted(clients)]

@@ -34,6 +34,7 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
     return {
         "schema": SCHEMA,
         "name": f"{dataset}/{client}/{generator}",
+        "release": release["name"],
         "privacy": release["privacy"],
         "weak": weak,
         "datasheet": {
@@ -57,6 +58,7 @@ def markdown(card: dict) -> str:
     tags = "synthetic, differential-privacy" if privacy["guarantee"] == "formal" else "synthetic, NOT-private"
     warnings = [f"> **Weak:** {reason}" for reason in card["weak"]]
     rows = {
+        "release, as the client's ledger knows it": card["release"],
         "guarantee": privacy["guarantee"],
         "epsilon": privacy["epsilon"],
         "delta": privacy["delta"],

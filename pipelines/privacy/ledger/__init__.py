@@ -92,6 +92,10 @@ class Ledger:
             raise LedgerError(f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again.")
         return closed["statement"]
 
+    def closed(self) -> list[dict]:
+        """The `close` entries of all releases that were made, in their order, which never changes."""
+        return [entry for entry in self.entries() if entry["event"] == "close"]
+
     def costs(self) -> dict[str, dict]:
         """{fingerprint: cost}, as closed, or as opened while it is open."""
         return {entry["fingerprint"]: entry["cost"] for entry in self.entries()}

@@ -29,7 +29,7 @@ def formal():
     from pipelines.synthesis import dp_moments
 
     plan = dp_moments.plan(config.load().generator("digits", "dp_moments"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
-    return {"privacy": {**plan.statement.as_dict(), "guarantee": "formal"}, "weak": []}
+    return {"privacy": {**plan.statement.as_dict(), "guarantee": "formal"}, "weak": [], "name": "f00d"}
 
 
 def test_the_folder_holds_exactly_what_may_leave(tmp_path):
@@ -62,7 +62,7 @@ def test_public_metrics_need_only_the_synthetic_images():
 
 def test_a_card_without_privacy_says_so_everywhere():
     plan = gan.plan(config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
-    release = {"privacy": plan.statement.as_dict(), "weak": []}
+    release = {"privacy": plan.statement.as_dict(), "weak": [], "name": "f00d"}
     text = card.markdown(described(release))
     assert "NO PRIVACY GUARANTEE" in text
     assert "NOT-private" in text
