@@ -1,0 +1,114 @@
+"""Whole `dvc repro` runs in this process, in seconds, with every random number under the test's control.
+
+DVC is real: graph, cache, dvc.lock, run cache, push, `dvc exp save`. Only the start of a Python per stage is saved: the
+command `python -m stages.NAME --ARGUMENT VALUE` becomes a call of that stage's `run`.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import shlex
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from dvc.repo import Repo
+from project import Project
+from ruamel.yaml import YAML
+
+from pipelines import config
+from pipelines.privacy import gaussian
+from pipelines.privacy.ledger import Ledger
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import datalens, dp_moments
+
+
+class World(Project):
+    """A project whose stages run here. `tape`: what its releases came to, by command and position."""
+
+    def __init__(self, path: Path, tape: dict | None = None):
+        super().__init__(path)
+        self.recording, self.tape = tape is None, {} if tape is None else tape
+
+    def reproduce(self) -> None:
+        """`dvc repro`."""
+        with self._in_control(), Repo(str(self.path)) as repo:
+            repo.reproduce()
+
+    def run_stages(self, *names: str) -> None:
+        """The stages of these names, all cells, in the graph's order, without DVC."""
+        with self._in_control(), Repo(str(self.path)) as repo:
+            for name in names:
+                for stage in repo.index.stages:
+                    if stage.name.split("@")[0] == name:
+                        self._stage("", stage.cmd)
+
+    def carried(self) -> dict[str, bytes]:
+        """{what it is: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`, and `dvc push`."""
+        remote = self.path.parent / f"{self.path.name}-remote"
+        local = f"[core]\n    remote = here\n['remote \"here\"']\n    url = {remote}\n"
+        (self.path / ".dvc/config.local").write_text(local)
+        with contextlib.chdir(self.path), Repo(str(self.path)) as repo:
+            experiment = repo.experiments.save(name="scan", force=True)  # and `dvc commit --force`
+            self.git("add", "-A")
+            self.git("commit", "-q", "--allow-empty", "-m", "all that Git would take")
+            repo.push(run_cache=True)
+        return {**self._in_git("HEAD", "git"), **self._in_git(experiment, "experiment"), **self._in_remote(remote)}
+
+    def _in_git(self, commit: str, kind: str) -> dict[str, bytes]:
+        tree = self.path.parent / f"{self.path.name}.tar"
+        self.git("archive", "-o", str(tree), commit)
+        with tarfile.open(tree) as files:
+            return {f"{kind} {file.name}": files.extractfile(file).read() for file in files if file.isfile()}
+
+    def _in_remote(self, remote: Path) -> dict[str, bytes]:
+        """Objects by the path that they are the content of; run-cache entries by their command and a number."""
+        files = [file for folder in ("data", "models") for file in (self.path / folder).rglob("*") if file.is_file()]
+        names = {hashlib.md5(file.read_bytes()).hexdigest(): file for file in files}
+        lock = YAML(typ="safe").load((self.path / "dvc.lock").read_text())
+        names |= {out["md5"]: self.path / out["path"] for stage in lock["stages"].values() for out in stage["outs"]}
+        found = {}
+        for file in (remote / "files").rglob("*"):
+            if file.is_file():
+                content = names.get(file.parent.name + file.name)
+                name = content.relative_to(self.path) if content else file.relative_to(remote)
+                found[f"remote {name}"] = file.read_bytes()
+        for number, file in enumerate(file for file in (remote / "runs").rglob("*") if file.is_file()):
+            command = YAML(typ="safe").load(file.read_text())["cmd"]
+            found[f"run cache {command} #{number}"] = file.read_bytes()
+        return found
+
+    @contextlib.contextmanager
+    def _in_control(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.path):
+            patch.setattr("dvc.stage.run._run", self._stage)
+            patch.setattr(OsEntropy, "discrete_gaussian", self._noise)
+            patch.setattr(OsEntropy, "torch_generator", lambda _, device: torch.Generator(device).manual_seed(0))
+            patch.setattr(Ledger, "total_epsilon", lambda *_: 0.0)  # public, only printed, and seconds
+            for module in (dp_moments, datalens):
+                patch.setattr(module, "release", self._release)
+            yield
+
+    def _stage(self, executable: str, command: str, **options) -> None:
+        self.command, self.position = command, 0
+        _, _, module, *arguments = shlex.split(command)
+        names = (name.removeprefix("--") for name in arguments[::2])
+        stage = importlib.import_module(module)
+        stage.run(config.load(), **dict(zip(names, arguments[1::2], strict=True)))
+
+    def _noise(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
+        seed = int.from_bytes(hashlib.sha256(f"{self.command} {self.position}".encode()).digest()[:8], "big")
+        return np.rint(np.random.default_rng(seed).normal(0, sigma, shape)).astype(np.int64)
+
+    def _release(self, total: np.ndarray, **settings) -> np.ndarray:
+        """The mechanism itself in a world without a tape; else what the tape has, whatever was to be released."""
+        came_to = gaussian.release(total, **settings)
+        if self.recording:
+            self.tape[self.command, self.position] = came_to
+        played = self.tape[self.command, self.position]
+        assert played.shape == came_to.shape
+        self.position += 1
+        return played
