@@ -1,5 +1,6 @@
 """A secret per client and data set, kept with its ledger outside DVC, so that re-runs find it again."""
 
+import fcntl
 import hmac
 import os
 import secrets
@@ -28,10 +29,11 @@ def salt(dataset: str, owner: str, part: str) -> bytes:
     """32 bytes for one private file: a keyed hash of its name under the owner's secret, drawn once and never again."""
     path = paths.ledgers() / dataset / f"{owner}.secret"
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return hmac.digest(path.read_bytes(), part.encode(), "sha256")
-    with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(32))
-    return hmac.digest(path.read_bytes(), part.encode(), "sha256")
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        secret = file.read()
+        if len(secret) < SALT_BYTES:  # new, or its writer was killed: an empty key would be no secret
+            secret = secrets.token_bytes(SALT_BYTES)
+            file.seek(0)
+            file.write(secret)
+    return hmac.digest(secret, part.encode(), "sha256")

@@ -1,0 +1,30 @@
+"""A client's secret: drawn once, private to its user, and never empty."""
+
+import pytest
+
+from pipelines.datasets import secrets
+
+
+@pytest.fixture(autouse=True)
+def ledgers(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDLENS_LEDGERS", str(tmp_path))
+    return tmp_path
+
+
+def test_a_salt_comes_back_and_hangs_on_data_set_owner_and_part(ledgers):
+    names = [("own", "c0", "a"), ("own", "c0", "b"), ("own", "c1", "a"), ("other", "c0", "a")]
+    salts = [secrets.salt(*name) for name in names]
+    assert salts == [secrets.salt(*name) for name in names] and len(set(salts)) == 4
+    assert {len(salt) for salt in salts} == {32}
+    assert (ledgers / "own/c0.secret").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("torn", [b"", b"\0" * 31])
+def test_a_secret_whose_writer_was_killed_is_drawn_anew(ledgers, torn):
+    salts = set()
+    for owner in ("c0", "c1"):
+        (ledgers / "own").mkdir(exist_ok=True)
+        (ledgers / f"own/{owner}.secret").write_bytes(torn)
+        salts |= {secrets.salt("own", owner, "a"), secrets.salt("own", owner, "a")}
+        assert len((ledgers / f"own/{owner}.secret").read_bytes()) == 32
+    assert len(salts) == 2
