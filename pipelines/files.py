@@ -14,8 +14,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialised
 
+from pipelines import scratch
 from pipelines.errors import UserError
-from pipelines.paths import SCRATCH
 
 
 @contextmanager
@@ -23,25 +23,22 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Yields an empty folder that becomes `path` when the block ends well, and vanishes when it does not.
 
     It is filled inside `.scratch`, which Git ignores: a killed run leaves nothing beside the outputs, where a folder
-    dependency of DVC or a `git add -A` would find it.
+    dependency of DVC or a `git add -A` would find it, and the next new folder removes what it left there (scratch.py).
     """
-    partial = SCRATCH / "partial" / f"{str(path).replace('/', '.')}.{os.getpid()}"
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _put_in_place(partial, path)
+        with scratch.folder(path.name) as partial:
+            yield partial
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _put_in_place(partial, path)
     except OSError as error:
         raise UserError(f"Could not write {path}: {error.strerror or error}. Nothing was left half-written.") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _put_in_place(new: Path, path: Path) -> None:
     """Renames `new` to `path`; a folder that was there before stays when that fails."""
     old = path.with_name(f".{path.name}.old")
     if path.exists():
+        shutil.rmtree(old, ignore_errors=True)  # of a run that was killed between its last two lines
         os.replace(path, old)
     try:
         os.replace(new, path)

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from pipelines.config import GENERATORS
 
 PLUMBING = {"pipelines/config.py", "pipelines/errors.py", "pipelines/files.py", "pipelines/paths.py"}
-PLUMBING |= {"pipelines/rules.py"}
+PLUMBING |= {"pipelines/rules.py", "pipelines/scratch.py"}
 PLUMBING |= {"pipelines/seeds.py", "stages/cli.py"}
 PLUMBING |= {
     "pipelines/releases.py",

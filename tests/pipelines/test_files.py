@@ -4,8 +4,12 @@ import hashlib
 import json
 import math
 import os
+import subprocess
+import sys
+from subprocess import PIPE
 
 import pytest
+from project import ROOT
 
 from pipelines import files
 from pipelines.errors import UserError
@@ -83,13 +87,77 @@ def test_an_old_folder_is_replaced_whole(project):
     assert [path.name for path in (project / "out").iterdir()] == ["second"]
 
 
-def test_leftovers_of_a_killed_run_do_not_leak_into_the_next(project):
-    with files.new_folder(project / "out") as folder:
-        partial = folder
-    partial.mkdir(parents=True)
-    (partial / "stale.txt").write_text("x")
-    with files.new_folder(project / "out") as folder:
+WRITER = """
+import sys
+from pathlib import Path
+from pipelines.files import new_folder
+with new_folder(Path("theirs")) as folder:
+    (folder / "record.txt").write_text("private")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writer(project):
+    """Factory of processes that are in the middle of a new folder."""
+    running = []
+
+    def start():
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", WRITER]
+        running.append(subprocess.Popen(command, cwd=project, env=environment, stdin=PIPE, stdout=PIPE, text=True))
+        assert running[-1].stdout.readline() == "writing\n"
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def records(project):
+    return len([*(project / ".scratch/partial").rglob("record.txt")])
+
+
+def test_leftovers_of_killed_runs_are_removed_and_a_live_ones_folder_is_not(project, writer):
+    dead, live = writer(), writer()
+    dead.kill()
+    dead.wait()
+    assert records(project) == 2
+    with files.new_folder(project / "ours") as folder:
         assert list(folder.iterdir()) == []
+        assert records(project) == 1
+    live.communicate("")
+    assert live.returncode == 0 and (project / "theirs/record.txt").read_text() == "private"
+    assert leftovers(project) == []
+
+
+def test_a_leftover_without_a_lock_is_removed(project):
+    stale = project / ".scratch/partial/models.private.x.4711"
+    stale.mkdir(parents=True)
+    (stale / "record.txt").write_text("x")
+    with files.new_folder(project / "ours"):
+        assert records(project) == 0
+
+
+def test_two_folders_of_one_process_do_not_take_each_other_for_dead(project):
+    with files.new_folder(project / "outer") as outer:
+        (outer / "a.txt").write_text("x")
+        with files.new_folder(project / "inner"):
+            pass
+    assert (project / "outer/a.txt").exists()
+
+
+def test_a_kill_between_the_last_two_lines_does_not_block_the_next_run(project):
+    """The new folder is in place, the old one is not yet removed."""
+    for folder in ("out", ".out.old"):
+        (project / folder).mkdir()
+        (project / folder / "old.txt").write_text("x")
+    with files.new_folder(project / "out") as folder:
+        (folder / "new.txt").write_text("x")
+    assert [path.name for path in (project / "out").iterdir()] == ["new.txt"]
+    assert not (project / ".out.old").exists()
 
 
 def test_json_is_standard_at_infinity_and_comes_back(project):

@@ -1,0 +1,47 @@
+"""Folders in the making: each with a lock that its process holds, which tells the leftovers of killed ones."""
+
+import contextlib
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.paths import SCRATCH
+
+
+@contextlib.contextmanager
+def folder(name: str) -> Iterator[Path]:
+    """Yields an empty folder `.scratch/partial/NAME.RANDOM/new`; what is still there at the end vanishes.
+
+    Removes first what dead processes left, and nothing of live ones. That is no mere tidiness: a leftover may hold
+    private records, or another noise draw of a release that is made again and charged once. Whoever reads both draws
+    averages the noise away.
+
+    Raises:
+        OSError: `.scratch` cannot be written.
+    """
+    partial = SCRATCH / "partial"
+    partial.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        with _locked(SCRATCH / "partial.lock"):  # or another process takes a folder for dead before it is locked
+            _sweep(partial)
+            own = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=partial))
+            held.callback(shutil.rmtree, own, ignore_errors=True)
+            held.enter_context(_locked(own / "lock"))
+        (own / "new").mkdir()
+        yield own / "new"
+
+
+def _sweep(partial: Path) -> None:
+    for leftover in partial.iterdir():
+        with contextlib.suppress(OSError), _locked(leftover / "lock", fcntl.LOCK_NB):  # refused: its process lives
+            shutil.rmtree(leftover)
+
+
+@contextlib.contextmanager
+def _locked(path: Path, how: int = 0) -> Iterator[None]:
+    """An exclusive lock on a file of its own, freed when its holder dies; a process id would be reused some day."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | how)
+        yield
