@@ -60,7 +60,7 @@ MUTANTS = [
         "pipelines/privacy/gaussian.py",
         "    if sigma > 0:\n        total = total +",
         "    if sigma < 0:\n        total = total +",
-        f"{T}/privacy/test_gaussian.py::test_release_of_a_zero_sum_has_the_planned_noise_level",
+        f"{T}/test_noise_matrix.py::test_a_release_without_a_signal_is_noise_of_the_planned_law",
     ),
     Mutant(
         "drop the noise of DP-SGD",
@@ -68,6 +68,20 @@ MUTANTS = [
         "deviation = account.noise_multiplier * settings.clipping_norm",
         "deviation = 0.0",
         f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
+    ),
+    Mutant(
+        "noise x 2/3 in DP-SGD",
+        "pipelines/federation/dp/dpsgd.py",
+        "deviation = account.noise_multiplier * settings.clipping_norm",
+        "deviation = account.noise_multiplier * settings.clipping_norm * 2 / 3",
+        f"{T}/test_noise_matrix.py::test_a_release_without_a_signal_is_noise_of_the_planned_law",
+    ),
+    Mutant(
+        "seed 615 of DP-SGD's 624 words of state",
+        "pipelines/privacy/noise.py",
+        "MERSENNE_WORDS = slice(3, 3 + 624)",
+        "MERSENNE_WORDS = slice(3, 3 + 9)",
+        f"{T}/privacy/test_noise.py::test_every_bit_of_the_mersenne_state_is_entropy",
     ),
     Mutant(
         "put one record into two teachers",
@@ -98,7 +112,14 @@ MUTANTS = [
         "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
         "    @__import__('functools').cache\n"
         "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
-        f"{T}/privacy/test_noise.py::test_two_draws_differ_and_no_global_seed_reaches_them",
+        f"{T}/test_noise_matrix.py::test_another_client_gets_other_noise",
+    ),
+    Mutant(
+        "use one class's noise in every class",
+        "pipelines/privacy/noise.py",
+        "([0] * int(np.prod(shape)))\n        return np.array(draws, dtype=np.int64).reshape(shape)",
+        "([0] * int(shape[-1]))\n        return np.broadcast_to(np.array(draws, dtype=np.int64), shape)",
+        f"{T}/test_noise_matrix.py::test_no_noise_is_used_twice_within_a_release",
     ),
     Mutant(
         "seed noise from `seed`",

@@ -1,0 +1,170 @@
+"""Every mechanism against every property its noise must have, at what the mechanism really releases.
+
+Each row runs a mechanism without a signal (an empty shard, or votes that sum to zero) and yields its release over the
+deviation that the budget demands, written out here anew: standard normal, if all is well. The noise is the operating
+system's, so every test may fail by chance; the gates keep that below one in a million for a run of them all.
+"""
+
+import math
+import random
+from collections.abc import Callable
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chi2, kstest
+
+from models import classifiers
+from pipelines import seeds
+from pipelines.config import Datalens, DpMoments, Dpsgd
+from pipelines.datasets.containers import Images
+from pipelines.federation.dp import dpsgd
+from pipelines.federation.messages import Payload
+from pipelines.privacy import noise
+from pipelines.privacy.gaussian import Budget
+from pipelines.synthesis import datalens, dp_moments, votes
+from pipelines.synthesis.registry import Space
+from pipelines.training.tensors import state_of
+
+BUDGET = Budget(5.0, 1e-5)
+LEAST_DRAWS = 20_000  # with so many, a scale wrong by half is a p-value below 1e-50
+ALARM = 1e-8  # of 8 tests of the law
+SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 20 of them
+
+
+def source(client: str, seed: int) -> noise.Noise:
+    """As the stages make it: the seed goes in, and only the test-only source may use it."""
+    return noise.source("os_entropy", seeds.derive(seed, "test noise", client))
+
+
+def nobody(space: Space) -> Images:
+    return Images(np.empty((0, *space.shape), np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@contextmanager
+def arguments(module, name: str):
+    """The first argument of every call of `module.name`, which goes on as before."""
+    seen, real = [], getattr(module, name)
+    with mock.patch.object(module, name, lambda first, *others: seen.append(first) or real(first, *others)):
+        yield seen
+
+
+def moments(release: int) -> Callable:
+    """Release 1 goes to the means and nowhere else, release 2 to the roots."""
+    block = {"centre": 0.3, "cutoff": 4, "clip": 2.0, "count_weight": 0.5, "residual_clip": 1.5, "inflation": 1.0}
+    settings = DpMoments(**block, first_share=0.6, low_epsilon=None)
+    space = Space(height=6, width=5, channels=1, classes=2000)
+    sigma = 1 / (BUDGET.mu * math.sqrt((0.6, 0.4)[release - 1]))
+
+    def draw(client: str, seed: int) -> np.ndarray:
+        plan = dp_moments.plan(settings, BUDGET, space)
+        with arguments(dp_moments, ("estimate_means", "estimate_roots")[release - 1]) as released:
+            dp_moments.fit(nobody(space), plan, source(client, seed), seed)
+        return released[0].ravel() / sigma
+
+    return draw
+
+
+def vote_sums(client: str, seed: int) -> np.ndarray:
+    """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
+    k, batch, steps = 20, 10, 4
+    block = {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
+    block |= {"generator_steps": 1, "generator_learning_rate": 1e-3, "latent": 4, "step_length": 0.1, "clip": 0.0}
+    settings = Datalens(**block, steps=steps, batch=batch, top_k=k, stochastic=True, threshold=None, weak_plan="warn")
+    space = Space(height=28, width=28, channels=1, classes=3)
+    plan = datalens.plan(settings, BUDGET, space)
+
+    def nothing(ballots):
+        return np.zeros(ballots.shape[1:], np.int64)
+
+    with mock.patch.object(votes, "tally", nothing), arguments(votes, "thresholded") as released:
+        datalens.fit(nobody(space), plan, source(client, seed), seed)
+    return np.stack(released).ravel() / (2 * math.sqrt(k * batch * steps) / BUDGET.mu)
+
+
+def noisy_step(client: str, seed: int) -> np.ndarray:
+    """One step from zero weights with learning rate 1: minus noise over the expected lot."""
+    clip, lot = 0.5, 10.0
+    settings = Dpsgd(
+        rounds=1, local_steps=1, sampling_rate=0.3, expected_lot=lot, clipping_norm=clip, learning_rate=1.0
+    )
+    account = dpsgd.Budgeted(BUDGET.epsilon, BUDGET.delta, settings)
+    model = classifiers.build("mlp", shape=(28, 28, 1), classes=10, seed=seed)
+    start = Payload({name: np.zeros_like(array) for name, array in state_of(model).items()})
+    generator = source(client, seed).torch_generator("cpu")
+    data = nobody(Space(height=28, width=28, channels=1, classes=10))
+    reply = dpsgd.client_update(start, model=model, data=data, account=account, generator=generator)
+    moved = np.concatenate([array.ravel() for array in reply.arrays.values()]).astype(np.float64)
+    return moved * lot / (account.noise_multiplier * clip)
+
+
+MECHANISMS = {
+    "dp_moments release 1": moments(1),
+    "dp_moments release 2": moments(2),
+    "datalens votes": vote_sums,
+    "dpsgd step": noisy_step,
+}
+
+
+@pytest.fixture(scope="module", params=MECHANISMS)
+def draw(request):
+    return MECHANISMS[request.param]
+
+
+@pytest.fixture(scope="module")
+def first(draw):
+    return draw("c0", seed=7)
+
+
+def unrelated(one: np.ndarray, other: np.ndarray) -> bool:
+    """Neither the same noise nor the same noise changed a little."""
+    return abs(np.corrcoef(one, other)[0, 1]) < SIX_AND_A_HALF / math.sqrt(len(one))
+
+
+def has_the_law(draws: np.ndarray) -> bool:
+    """Standard normal: by Kolmogorov and Smirnov, and by the sum of squares, both sides."""
+    squares = chi2(len(draws))
+    spread = 2 * min(squares.cdf(np.sum(draws**2)), squares.sf(np.sum(draws**2)))
+    return kstest(draws, "norm").pvalue > ALARM and spread > ALARM
+
+
+def test_the_same_seed_and_parameters_give_other_noise(draw, first):
+    assert unrelated(first, draw("c0", seed=7))
+
+
+def test_another_client_gets_other_noise(draw, first):
+    assert unrelated(first, draw("c1", seed=7))
+
+
+def test_no_global_seed_reaches_the_noise(draw):
+    drawn = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)
+        torch.manual_seed(0)
+        drawn.append(draw("c0", seed=7))
+    assert unrelated(*drawn)
+
+
+def test_no_noise_is_used_twice_within_a_release(first):
+    """Between neighbours, and between the halves: classes, steps or layers that share their noise."""
+    half = len(first) // 2
+    assert unrelated(first[1:], first[:-1])
+    assert unrelated(first[:half], first[half : 2 * half])
+
+
+def test_a_release_without_a_signal_is_noise_of_the_planned_law(first):
+    assert len(first) >= LEAST_DRAWS
+    assert has_the_law(first)
+
+
+@pytest.mark.parametrize("factor", [2 / 3, 3 / 2, 0.0])
+def test_control_another_scale_is_rejected(first, factor):
+    assert not has_the_law(first * factor)
+
+
+def test_control_seeded_noise_is_told_apart(draw, monkeypatch):
+    monkeypatch.setattr(noise, "OsEntropy", lambda: noise.SeededForTests(1))
+    assert not unrelated(draw("c0", seed=7), draw("c1", seed=8))
