@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from project import ENV, Project
+from project import ENV, ROOT, Project
 from ruamel.yaml import YAML, YAMLError
 
 from pipelines.privacy.ledger import Ledger
@@ -155,6 +155,7 @@ def test_twenty_kills_make_one_release(checkout, generator, client, other):
 
 
 def test_torn_files_of_dvc_need_one_command_and_no_second_release(checkout):
+    assert RECOVERY in (ROOT / "README.md").read_text()
     cell = Cell(checkout, "c0", "dp_moments")
     checkout.repro(cell.target)
     entries, results = cell.ledger.entries(), checkout.path / "dvc.lock"
