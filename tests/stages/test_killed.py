@@ -1,9 +1,9 @@
 """kill -9 of a real `dvc repro`, DVC and stage together: one release in the ledger, never above plan, outputs complete.
 
 Twenty kills: fourteen of a `dp_moments` cell, six of a `datalens` cell, whose start is dear. They fall where our code
-works rather than evenly over DVC's start: more than half while the release is being made (its lock is held, the ledger's
-entry is open), some after it (copying, DVC's own book-keeping), some anywhere. An undisturbed run of another client's
-cell says how long each part takes and which files there should be.
+works rather than evenly over DVC's start: more than half while the release is being made (its lock is held, the
+ledger's entry is open), some after it (copying, DVC's own book-keeping), some anywhere. An undisturbed run of another
+client's cell says how long each part takes and which files there should be.
 """
 
 import contextlib
@@ -99,17 +99,18 @@ class Cell:
             if due is not None and seconds >= due:
                 os.killpg(running.pid, signal.SIGKILL)
                 break
-        ended = running.wait() == 0
+        assert running.wait() in (0, -signal.SIGKILL)  # nothing but a kill ends a run badly
         self.making(wait=True)
-        return "ended" if ended else now
+        return now if running.returncode else "ended"
 
 
 def torn(project: Project) -> bool:
     """Whether DVC died while it rewrote one of its own two files in place."""
     locks, results = project.path / ".dvc/tmp/rwlock", project.path / "dvc.lock"
     try:
-        json.loads(locks.read_text())
-        return "schema" not in (YAML(typ="safe").load(results.read_text()) or {})
+        if locks.exists():
+            json.loads(locks.read_text())
+        return results.exists() and "schema" not in (YAML(typ="safe").load(results.read_text()) or {})
     except (ValueError, YAMLError):
         return True
 
