@@ -9,9 +9,10 @@ OURS = ("stages", "pipelines", "models")
 
 
 def module_file(name: str) -> Path | None:
-    """`a.b.c` -> a/b/c.py where that file exists."""
-    path = ROOT / (name.replace(".", "/") + ".py")
-    return path if path.exists() else None
+    """`a.b.c` -> a/b/c.py, or a/b/c/__init__.py where there is anything in it."""
+    path = ROOT / name.replace(".", "/")
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if file.exists() and file.stat().st_size), None)
 
 
 @cache

@@ -13,6 +13,7 @@ PLUMBING |= {"pipelines/rules.py", "pipelines/scratch.py"}
 PLUMBING |= {"pipelines/seeds.py", "stages/cli.py"}
 PLUMBING |= {
     "pipelines/releases.py",
+    "pipelines/privacy/ledger/__init__.py",
     "pipelines/privacy/ledger/chain.py",
     "pipelines/datasets/secrets.py",
 }  # bookkeeping

@@ -6,7 +6,6 @@ the sampled Gaussian (`Budgeted`), and by PLD as the final figure. An empty lot 
 Noise and lots come from a generator seeded by the operating system.
 """
 
-import bisect
 import hashlib
 from dataclasses import dataclass
 
@@ -41,32 +40,23 @@ class Budgeted:
 
     def __post_init__(self):
         planned = self.settings.rounds * self.settings.local_steps
-        self.noise_multiplier = accounting.sampled_gaussian_noise(
-            epsilon=self.epsilon, delta=self.delta, sampling_rate=self.settings.sampling_rate, steps=planned
-        )
-
-        self.affordable = _most_steps(
-            planned, lambda steps: self._spent(accounting.sampled_gaussian_epsilon, steps) <= self.epsilon
-        )
+        plan = {"epsilon": self.epsilon, "delta": self.delta, "sampling_rate": self.settings.sampling_rate}
+        self.noise_multiplier = accounting.noise_for(**plan, steps=planned)
+        self.affordable = accounting.steps_for(**plan, noise_multiplier=self.noise_multiplier, at_most=planned)
 
     def affords(self, steps: int) -> bool:
         return self.steps + steps <= self.affordable
 
-    def _spent(self, by, steps: int) -> float:
-        return by(
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=self.settings.sampling_rate,
-            steps=steps,
-            delta=self.delta,
-        )
+    def schedule(self, steps: int) -> list[accounting.Steps]:
+        return [accounting.Steps(self.noise_multiplier, self.settings.sampling_rate, steps)]
 
     def statement(self, noise, *, steps: int | None = None) -> Statement:
         """What was spent, or will be by `steps`: the RDP figure that stops the run is the claim, PLD's is beside it."""
         steps = self.steps if steps is None else steps
-        final = self._spent(accounting.sampled_gaussian_epsilon_pld, steps)
+        spent = {"schedule": self.schedule(steps), "delta": self.delta}
         return Statement(
             mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
-            epsilon=self._spent(accounting.sampled_gaussian_epsilon, steps),
+            epsilon=accounting.schedule_epsilon(**spent),
             delta=self.delta,
             mu=None,
             guarantee=noise.guarantee if self.noise_multiplier else "none",
@@ -76,7 +66,7 @@ class Budgeted:
             accountant="RDP of the sampled Gaussian",
             sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
             details={
-                "epsilon_by_pld": final,
+                "epsilon_by_pld": accounting.schedule_epsilon_pld(**spent),
                 "noise_multiplier": self.noise_multiplier,
                 "steps": steps,
                 "settings": self.settings.model_dump(),
@@ -87,8 +77,7 @@ class Budgeted:
 def entry(statement: Statement, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
     """One client's part of the joint run, as its ledger enters it: all planned steps. `data` names everyone's part."""
     details = statement.details
-    sampled = {name: details[name] for name in ("noise_multiplier", "steps")}
-    sampled["sampling_rate"] = details["settings"]["sampling_rate"]
+    schedule = [[details["noise_multiplier"], details["settings"]["sampling_rate"], details["steps"]]]
     network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
     budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
     formal = statement.guarantee == "formal"
@@ -97,14 +86,9 @@ def entry(statement: Statement, *, data: list[str], client: str, profile: Profil
         version=VERSION,
         parameters={**details, **budget, **network, "client": client, "seed": seed},
         data=hashlib.sha256("".join(data).encode()).hexdigest(),
-        cost={"kind": "sampled_gaussian", **sampled} if formal else {"kind": "none"},
+        cost={"kind": "sampled_gaussian", "schedule": schedule} if formal else {"kind": "none"},
         statement=statement.as_dict(),
     )
-
-
-def _most_steps(planned: int, within_budget) -> int:
-    """The largest number of steps up to `planned` that the budget allows: all of them, unless planning went wrong."""
-    return bisect.bisect_left(range(1, planned + 1), True, key=lambda steps: not within_budget(steps))
 
 
 def client_update(

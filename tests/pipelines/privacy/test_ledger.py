@@ -80,16 +80,16 @@ def test_a_lifetime_cap_refuses_before_anything_is_entered(tmp_path):
 
 
 def test_a_release_may_close_below_its_plan(ledger):
-    planned = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 100}
+    planned = {"kind": "sampled_gaussian", "schedule": [[1.0, 0.1, 100]]}
     one = Release("dpsgd", 1, {}, "d", planned, {})
     ledger.open(one)
     before = ledger.total_epsilon()
-    ledger.close(one.fingerprint, cost={**planned, "steps": 10})
+    ledger.close(one.fingerprint, cost={**planned, "schedule": [[*planned["schedule"][0][:2], 10]]})
     assert 0 < ledger.total_epsilon() < before / 2
 
 
 def test_gaussian_and_sampled_releases_compose_below_the_sum_of_their_epsilons(ledger):
-    sampled = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 100}
+    sampled = {"kind": "sampled_gaussian", "schedule": [[1.0, 0.1, 100]]}
     alone = accounting.total_epsilon(costs=[sampled], delta=DELTA)
     ledger.open(release(3.0))
     together = ledger.total_epsilon([sampled])
@@ -98,7 +98,7 @@ def test_gaussian_and_sampled_releases_compose_below_the_sum_of_their_epsilons(l
 
 def test_pld_agrees_with_the_exact_bound_on_gaussians_alone():
     costs = [{"kind": "gaussian", "mu": 0.7}, {"kind": "gaussian", "mu": 1.1}]
-    none = {"kind": "sampled_gaussian", "noise_multiplier": 1e6, "sampling_rate": 0.001, "steps": 1}
+    none = {"kind": "sampled_gaussian", "schedule": [[1e6, 0.001, 1]]}
     exact = accounting.total_epsilon(costs=costs, delta=DELTA)
     assert accounting.total_epsilon(costs=[*costs, none], delta=DELTA) == pytest.approx(exact, rel=1e-3)
 

@@ -34,9 +34,7 @@ def update(account, count=30, seed=0, round=1):
 
 def test_the_plan_spends_the_budget_and_not_more():
     account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    spent = accounting.sampled_gaussian_epsilon(
-        noise_multiplier=account.noise_multiplier, sampling_rate=0.3, steps=6, delta=1e-5
-    )
+    spent = accounting.schedule_epsilon(schedule=account.schedule(6), delta=1e-5)
     assert 2.9 < spent <= 3.0
     assert account.affordable == 6
 
@@ -50,18 +48,15 @@ def test_the_budget_is_checked_before_it_is_spent():
     assert account.steps == 6
 
 
-def test_affordable_steps_are_the_most_within_the_budget():
+def test_steps_that_planning_got_wrong_are_refused(monkeypatch):
+    honest = accounting.noise_for
+    monkeypatch.setattr(accounting, "noise_for", lambda **asked: 0.8 * honest(**asked))
     account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    account.noise_multiplier *= 0.8  # as if planning had gone wrong
-    account.affordable = dpsgd._most_steps(
-        6, lambda steps: account._spent(accounting.sampled_gaussian_epsilon, steps) <= 3
-    )
-
-    def spent(steps):
-        return account._spent(accounting.sampled_gaussian_epsilon, steps)
-
     assert 0 < account.affordable < 6
-    assert spent(account.affordable) <= 3 < spent(account.affordable + 1)
+    spent = [
+        accounting.schedule_epsilon(schedule=account.schedule(account.affordable + more), delta=1e-5) for more in (0, 1)
+    ]
+    assert spent[0] <= 3 < spent[1]
 
 
 def test_an_empty_lot_is_noised_and_counted():

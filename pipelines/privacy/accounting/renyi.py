@@ -1,0 +1,71 @@
+"""Rényi DP of the Poisson-sampled Gaussian (Mironov, Talwar and Zhang 2019, section 3.3), and its conversions.
+
+Written here because dp-accounting keeps its curve to itself, and a filter needs one order of it; and because version
+0.6.0 sums fractional orders with every binomial taken as positive: safe, but up to 8 % too large. Integer orders agree
+with dp-accounting and all orders with Opacus (tests).
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+from scipy.special import gammaln, gammasgn, log_ndtr, logsumexp
+
+ORDERS = (*(order / 10 for order in range(11, 110)), *range(11, 65), 128, 256, 512)
+TERMS = 1024  # of the series at fractional orders; its sign alternates in the end
+
+
+@cache
+def sampled_gaussian_rdp(*, noise_multiplier: float, sampling_rate: float, order: float) -> float:
+    """rho(order) of one step: sum over a Poisson lot, sensitivity 1, noise N(0, noise_multiplier^2).
+
+    Args:
+        order: above 1, integer or fractional.
+    """
+    if sampling_rate == 0:
+        return 0.0
+    if noise_multiplier == 0:
+        return math.inf
+    if sampling_rate == 1:
+        return order / (2 * noise_multiplier**2)
+    moment = _log_moment_integer if order == int(order) else _log_moment_fractional
+    return max(0.0, moment(sampling_rate, noise_multiplier, order) / (order - 1))
+
+
+def conversion(*, order: float, delta: float) -> float:
+    """epsilon minus rho(order) (Canonne, Kamath and Steinke 2020, Proposition 12; Balle et al. 2020, Theorem 21)."""
+    return math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+
+
+def classic_conversion(*, order: float, delta: float) -> float:
+    """The same by Mironov 2017, Proposition 3: what most papers print, never tighter."""
+    return -math.log(delta) / (order - 1)
+
+
+def rdp_epsilon(*, rdp: float, order: float, delta: float, convert=conversion) -> float:
+    """epsilon >= 0 at `delta` of a mechanism with rho(order) = rdp."""
+    if delta**2 + math.expm1(-rdp) > 0:  # the total variation alone is below delta
+        return 0.0
+    return max(0.0, rdp + convert(order=order, delta=delta))
+
+
+def _log_moment_integer(rate: float, noise: float, order: float) -> float:
+    """log A = log(1 + sum over j >= 2 of C(a, j) (1-q)^(a-j) q^j (e^((j^2-j) / 2 s^2) - 1)): the ones of all terms add
+    up to 1, taken out so that a tiny rho keeps its digits."""
+    j = np.arange(2, order + 1)
+    exponent = (j * j - j) / (2 * noise**2)
+    log_binomial = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
+    terms = log_binomial + (order - j) * np.log1p(-rate) + j * np.log(rate) + exponent + np.log(-np.expm1(-exponent))
+    return float(np.logaddexp(0.0, logsumexp(terms)))
+
+
+def _log_moment_fractional(rate: float, noise: float, order: float) -> float:
+    """log A by the two half-line series around z0, with the sign of each binomial."""
+    split = noise**2 * (math.log1p(-rate) - math.log(rate)) + 0.5
+    i = np.arange(TERMS, dtype=float)
+    j = order - i
+    log_binomial, sign = gammaln(order + 1) - gammaln(i + 1) - gammaln(j + 1), gammasgn(j + 1)
+    below = i * math.log(rate) + j * math.log1p(-rate) + (i * i - i) / (2 * noise**2) + log_ndtr((split - i) / noise)
+    above = j * math.log(rate) + i * math.log1p(-rate) + (j * j - j) / (2 * noise**2) + log_ndtr((j - split) / noise)
+    sign[-1] /= 2  # the mean of the last two partial sums of an alternating series
+    return float(logsumexp(log_binomial + np.logaddexp(below, above), b=sign))

@@ -1,0 +1,137 @@
+"""Schedules against the spec's table, Opacus on heterogeneous noise and dp-accounting; calibration; monotonicity."""
+
+import math
+from functools import partial
+
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opacus.accountants import RDPAccountant
+
+from pipelines.privacy import accounting
+from pipelines.privacy.accounting import Steps, renyi, schedules
+
+DELTA = 1e-5
+classic = partial(accounting.schedule_epsilon, convert=renyi.classic_conversion, orders=range(2, 65))
+TABLE = [  # dpfl.md 5.2: schedule, RDP classic, RDP improved, PLD
+    ([Steps(1.0, 0.013, 189)], 1.9983, 1.5677, 1.169),
+    ([Steps(1.1, 0.013, 451)], 1.9994, 1.6036, 1.369),
+    ([Steps(4.0, 0.013, 14550)], 1.9999, 1.6934, 1.554),
+    ([Steps(2.0, 0.05, 268)], 2.3630, 1.9986, 1.818),
+    ([Steps(noise, 0.013, 2000) for noise in (6, 5, 4, 3)], 1.4526, 1.2053, 1.103),
+    ([Steps(6 * 0.93**i, 0.013, 2000) for i in range(10)], 2.278, 1.940, 1.783),
+    ([Steps(6 * 0.993**i, 0.013, 200) for i in range(100)], 2.324, 1.983, 1.822),
+]
+
+
+def digits(printed: float) -> float:
+    """Half a unit of the last digit that the table prints."""
+    return 0.5001 * 10.0 ** -len(str(printed).partition(".")[2])
+
+
+@pytest.mark.parametrize("schedule, by_classic, improved, by_pld", TABLE)
+def test_golden_schedules(schedule, by_classic, improved, by_pld):
+    assert classic(schedule=schedule, delta=DELTA) == pytest.approx(by_classic, abs=max(5e-4, digits(by_classic)))
+    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) == pytest.approx(improved, abs=5.01e-4)
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(by_pld, abs=6e-4)
+
+
+@pytest.mark.parametrize("schedule", [row[0] for row in TABLE[:6]])
+def test_heterogeneous_schedules_are_opacus_to_a_millionth(schedule):
+    theirs = RDPAccountant()
+    theirs.history = [tuple(steps) for steps in schedule]
+    expected = theirs.get_epsilon(DELTA)
+    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA, orders=theirs.DEFAULT_ALPHAS) == pytest.approx(
+        expected, rel=1e-6
+    )
+    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) <= expected * (1 + 1e-9)
+
+
+def test_pld_of_a_schedule_is_dp_accounting_s_step_by_step():
+    schedule = [Steps(1.5, 0.1, 2), Steps(1.0, 0.05, 3), Steps(1.5, 0.1, 1), Steps(2.0, 1.0, 1)]
+    theirs = pld.PLDAccountant()
+    for noise, rate, count in schedule:
+        for _ in range(count):
+            theirs.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)))
+    expected = theirs.get_epsilon(DELTA)
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(expected, rel=1e-6)
+
+
+def test_rounded_noise_is_an_upper_bound_close_to_the_exact_one():
+    schedule = [Steps(6 * 0.98**i, 0.05, 20) for i in range(40)]
+    exact = accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA)
+    rounded = accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA, levels=8)
+    assert exact < rounded < 1.2 * exact
+    coarse = schedules._coarser(schedule, 8)
+    assert len(coarse) <= 8 and sum(steps.count for steps in coarse) == 800
+
+
+@pytest.mark.parametrize("noise, by_classic, improved", [(1.0, 189, 454), (2, 3186, 4363), (6, 33495, 45347)])
+def test_steps_for_a_noise_golden_values(noise, by_classic, improved):
+    asked = {"epsilon": 2.0, "delta": DELTA, "sampling_rate": 0.013, "noise_multiplier": noise}
+    assert accounting.steps_for(**asked) == improved
+    assert accounting.steps_for(**asked, by=classic) == by_classic
+    assert accounting.steps_for(**asked, at_most=100) == 100
+
+
+def test_the_first_step_that_a_budget_refuses():
+    """dpfl.md 6.4: 267 steps are accepted at q = 0.05, z = 2, epsilon 2 with the table's 268 costing 1.9986."""
+    asked = {"epsilon": 2.0, "delta": DELTA, "sampling_rate": 0.05, "noise_multiplier": 2.0}
+    most = accounting.steps_for(**asked)
+    spent = [accounting.schedule_epsilon(schedule=[Steps(2.0, 0.05, count)], delta=DELTA) for count in (most, most + 1)]
+    assert spent[0] <= 2.0 < spent[1]
+    assert most in (267, 268)
+
+
+@pytest.mark.parametrize(
+    "epsilon, by",
+    [*((epsilon, accounting.schedule_epsilon) for epsilon in (0.5, 1.0, 10.0)), (3.0, accounting.schedule_epsilon_pld)],
+)
+def test_calibrated_noise_never_overshoots_and_is_nearly_the_least(epsilon, by):
+    plan = {"sampling_rate": 0.2, "steps": 60, "delta": DELTA}
+    noise = accounting.noise_for(epsilon=epsilon, **plan, by=by)
+    assert by(schedule=[Steps(noise, 0.2, 60)], delta=DELTA) <= epsilon
+    assert by(schedule=[Steps(noise * (1 - 1e-4), 0.2, 60)], delta=DELTA) > epsilon
+
+
+def test_loss_distributions_need_less_noise_than_renyi():
+    plan = {"epsilon": 3.0, "sampling_rate": 0.2, "steps": 60, "delta": DELTA}
+    assert accounting.noise_for(**plan, by=accounting.schedule_epsilon_pld) < accounting.noise_for(**plan)
+
+
+@settings(deadline=None, max_examples=40)
+@given(noise=st.floats(0.5, 8), rate=st.floats(0.002, 0.8), steps=st.integers(1, 5000), more=st.floats(1.01, 2))
+def test_epsilon_grows_with_steps_and_rate_and_falls_with_noise_and_delta(noise, rate, steps, more):
+    def spent(noise=noise, rate=rate, steps=steps, delta=DELTA):
+        return accounting.schedule_epsilon(schedule=[Steps(noise, rate, steps)], delta=delta)
+
+    base = spent() - 1e-9
+    assert spent(steps=math.ceil(steps * more)) >= base
+    assert spent(rate=min(1.0, rate * more)) >= base
+    assert spent(noise=noise / more) >= base
+    assert spent(delta=DELTA / more) >= base
+
+
+@settings(deadline=None, max_examples=30)
+@given(noises=st.lists(st.floats(0.5, 50), min_size=1, max_size=5), order=st.sampled_from([2, 3.5, 16]))
+def test_several_releases_of_one_full_lot_cost_the_sum_of_their_curves(noises, order):
+    """At rate 1 sampling plays no part: one step of the joint noise is the steps one by one."""
+    together = accounting.schedule_rdp(
+        schedule=[Steps(accounting.on_one_lot(noise_multipliers=noises), 1.0, 1)], order=order
+    )
+    one_by_one = accounting.schedule_rdp(schedule=[Steps(noise, 1.0, 1) for noise in noises], order=order)
+    assert together == pytest.approx(one_by_one, rel=1e-9)
+
+
+def test_several_releases_of_one_sampled_lot_cost_more_than_lots_of_their_own():
+    joint = accounting.on_one_lot(noise_multipliers=[1.0, 1.0])
+    shared = accounting.schedule_epsilon(schedule=[Steps(joint, 0.1, 20)], delta=DELTA)
+    assert shared > accounting.schedule_epsilon(schedule=[Steps(1.0, 0.1, 40)], delta=DELTA)
+
+
+def test_edges_no_step_is_free_and_no_noise_is_infinite():
+    for by in (accounting.schedule_epsilon, accounting.schedule_epsilon_pld):
+        assert by(schedule=[Steps(1.0, 0.1, 0)], delta=DELTA) == 0
+        assert by(schedule=[Steps(0.0, 0.1, 1)], delta=DELTA) == math.inf
+    assert accounting.noise_for(epsilon=math.inf, delta=DELTA, sampling_rate=0.1, steps=10) == 0
