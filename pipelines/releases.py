@@ -7,7 +7,7 @@ beside it. Set FEDLENS_LEDGERS to their place where a run has a folder of its ow
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipelines import paths
@@ -32,10 +32,18 @@ def statement(params: Params, dataset: str, client: str, fingerprint: str) -> di
     Raises:
         UserError: the ledger knows no such closed release, or was tampered with.
     """
-    try:
+    with _told():
         return ledger_of(params, dataset, client).statement(fingerprint)
-    except LedgerError as error:
-        raise UserError(str(error)) from None
+
+
+def summary(params: Params, dataset: str, client: str) -> dict:
+    """Ledger.summary() of one client.
+
+    Raises:
+        UserError: the ledger was tampered with.
+    """
+    with _told():
+        return ledger_of(params, dataset, client).summary()
 
 
 def made(params: Params, dataset: str, client: str) -> dict[str, dict]:
@@ -76,32 +84,38 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
         UserError: a ledger refuses (tampered with, or above a lifetime cap). Nothing was spent then.
     """
     store = _store(ledgers, releases)
-    try:
-        with contextlib.ExitStack() as locks:
-            for client in sorted(releases):
-                locks.enter_context(ledgers[client].making())
-                _announce(client, ledgers[client], releases[client])
-            states = {client: ledgers[client].open(releases[client]) for client in sorted(releases)}
-            if store.exists():
-                print("  made before: taken from the ledger's store; nothing is spent")
-            elif "reused" in states.values():
-                raise LedgerError(
-                    f"This release was made before, but its stored result {store} is gone. Bring it back, or change "
-                    "the seed: that is a new release, and is charged."
-                )
-            else:
-                with new_folder(store) as folder:
-                    make(folder)
-            for client in sorted(releases):
-                ledgers[client].close(releases[client].fingerprint)
-    except LedgerError as error:
-        raise UserError(str(error)) from None
+    with _told(), contextlib.ExitStack() as locks:
+        for client in sorted(releases):
+            locks.enter_context(ledgers[client].making())
+            _announce(client, ledgers[client], releases[client])
+        states = {client: ledgers[client].open(releases[client]) for client in sorted(releases)}
+        if store.exists():
+            print("  made before: taken from the ledger's store; nothing is spent")
+        elif "reused" in states.values():
+            raise LedgerError(
+                f"This release was made before, but its stored result {store} is gone. Bring it back, or change "
+                "the seed: that is a new release, and is charged."
+            )
+        else:
+            with new_folder(store) as folder:
+                make(folder)
+        for client in sorted(releases):
+            ledgers[client].close(releases[client].fingerprint)
     return store
 
 
 def copy(store: Path, folder: Path) -> None:
     """The stored files into an output folder that is being filled."""
     shutil.copytree(store, folder, dirs_exist_ok=True)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """A ledger's refusal as the user's error."""
+    try:
+        yield
+    except LedgerError as error:
+        raise UserError(str(error)) from None
 
 
 def _announce(client: str, ledger: Ledger, release: Release) -> None:

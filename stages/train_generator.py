@@ -16,7 +16,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     settings = params.generator(dataset, generator)
     space = release.public_space(params.profiles[dataset])
     plan = module.plan(settings, Budget(*params.budget(client)), space)
-    release.announce(plan, f"{dataset}/{client}/{generator}")
+    release.announce(plan, f"{dataset}/{client}/{generator}", len(params.synthesis.generators))
     names = ("train_generator", dataset, client, generator)
     source = noise.source(params.privacy.noise, seeds.derive(params.seed, "test noise", *names))
     seed = seeds.derive(params.seed, *names)

@@ -21,10 +21,14 @@ from pipelines.training.tensors import State, state_of, with_state
 SETTINGS = Dpsgd(rounds=1, local_steps=1, sampling_rate=0.99, expected_lot=1.0, clipping_norm=0.3, learning_rate=0.5)
 
 
-def audit(budget: Budget, *, runs: int, noise: Noise, settings: Dpsgd = SETTINGS) -> Verdict:
-    """`runs` steps from the same weights in each world, with the noise that the budget's account planned."""
+def audit(
+    budget: Budget, *, runs: int, noise: Noise, settings: Dpsgd = SETTINGS, share_of_noise: float = 1.0
+) -> Verdict:
+    """`runs` steps from the same weights in each world, with the noise that the budget's account planned, or, for a
+    control, a share of it."""
     account = dpsgd.Budgeted(budget.epsilon, budget.delta, settings)
     claimed = 1 / account.noise_multiplier
+    account.noise_multiplier *= share_of_noise
     model = network()
     start = state_of(model)
     direction = _direction(model, settings)

@@ -62,6 +62,7 @@ def controls(effort: Effort) -> Found:
     halved = {
         "vote_sum": vote_sum.audit(BUDGET, runs=few, noise=noise),
         **moments.audit(BUDGET, runs=few, noise=noise),
+        "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps // 5, noise=OsEntropy(), share_of_noise=0.5),
     }
     return {
         **{f"{name}_with_half_the_noise": verdict for name, verdict in halved.items()},

@@ -1,8 +1,8 @@
 """The Gaussian mechanism on integers: a plan made from the budget, and the release itself.
 
 Quantity: an integer vector, the sum over records (or teachers) of contributions on a lattice of step 1 / `scale`.
-Noise: discrete Gaussian on the same lattice. Guarantee: mu-GDP at delta minus the rounding slack (accounting/gdp.py), so
-the exact continuous bound serves discrete noise and floating-point attacks find no floats.
+Noise: discrete Gaussian on the same lattice. Guarantee: mu-GDP at delta minus the rounding slack
+(accounting/gdp.py), so the exact continuous bound serves discrete noise and floating-point attacks find no floats.
 """
 
 import math

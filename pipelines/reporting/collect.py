@@ -5,13 +5,13 @@ What is missing or lacks a field ends in one sentence that names the file.
 
 from pathlib import Path
 
-from pipelines import paths
+from pipelines import paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.files import read_csv, read_json
 
 ON_SYNTHETIC = ("fedavg", "pooled")  # baselines trained once per generator
-STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant")
+STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
 SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
 
 
@@ -30,8 +30,8 @@ def read(params: Params, dataset: str) -> dict:
     """Everything the report shows of one data set.
 
     Returns:
-        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, and by client and generator
-        "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
+        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, "ledgers": {CLIENT: Ledger.summary()},
+        and by client and generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
 
     Raises:
         UserError: a file is missing, cannot be read, or lacks what the report needs.
@@ -45,6 +45,7 @@ def read(params: Params, dataset: str) -> dict:
     return {
         "results": {method: _results(folder / "results.json", clients) for method, folder in folders.items()},
         "curves": {method: _curve(folder / "rounds.csv") for method, folder in folders.items()},
+        "ledgers": {client: releases.summary(params, dataset, client) for client in clients},
         "cards": each(_card),
         "quality": each(_quality),
         "grids": each(_grid),

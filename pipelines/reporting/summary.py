@@ -53,6 +53,7 @@ def _client(name: str, params: Params, run: dict) -> dict:
         "generators": generators,
         "dp_baselines": baselines,
         "total": budgets.total([*generators.values(), *baselines.values()], delta),
+        "ledger": run["ledgers"][name],
     }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from pipelines.config import Profile
 from pipelines.files import read_arrays, read_json, write_arrays, write_json
+from pipelines.privacy.accounting import total_epsilon
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
@@ -17,10 +18,14 @@ def public_space(profile: Profile) -> Space:
     return Space(*profile.shape, profile.classes)
 
 
-def announce(plan: Plan, name: str) -> None:
-    """What is about to be spent, before it is."""
+def announce(plan: Plan, name: str, generators: int) -> None:
+    """What is about to be spent, before it is: by this release, and by as many `generators` with the same budget."""
     statement = plan.statement
     print(f"{name}: epsilon {statement.epsilon:g}, delta {statement.delta:g}, mu {statement.mu:.4g}, per record")
+    if generators > 1:
+        costs = [{"kind": "gaussian", "mu": statement.mu}] * generators
+        total = total_epsilon(costs=costs, delta=statement.delta)
+        print(f"  if the sets of all {generators} generators are handed out: epsilon {total:.3f}")
     for line in (*plan.lines, *(f"WEAK: {reason}" for reason in plan.weak)):
         print(f"  {line}")
 

@@ -134,6 +134,7 @@ def test_a_dpsgd_step_without_noise_is_caught(monkeypatch):
 
 def test_half_the_noise_is_caught():
     assert not vote_sum.audit(BUDGET, runs=FEW, noise=suite.HalvedNoise()).passed
+    assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE, share_of_noise=0.5).passed
 
 
 # attacks on what leaves

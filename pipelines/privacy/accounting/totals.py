@@ -1,6 +1,7 @@
 """Everything a client released, together."""
 
 import math
+from functools import cache
 
 from pipelines.privacy.accounting.gdp import LARGEST_EPSILON, compose, gdp_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, rdp_epsilon
@@ -26,7 +27,7 @@ def total_epsilon(*, costs: list[dict], delta: float) -> float:
     if kinds["renyi"]:
         total = _by_renyi(kinds["renyi"], mu, schedule, delta)
     elif schedule:
-        total = _by_loss_distributions(mu, schedule, delta)
+        total = _by_loss_distributions(mu, tuple(schedule), delta)
     else:
         total = gdp_epsilon(mu=mu, delta=delta)
     return total if total <= LARGEST_EPSILON else math.inf
@@ -43,7 +44,8 @@ def _by_renyi(filtered: list[dict], mu: float, schedule: list[Steps], delta: flo
     )
 
 
-def _by_loss_distributions(mu: float, schedule: list[Steps], delta: float) -> float:
+@cache  # seconds each; clients with equal budgets ask the same
+def _by_loss_distributions(mu: float, schedule: tuple[Steps, ...], delta: float) -> float:
     accountant = dp_accounting().pld.PLDAccountant()
     if mu > 0:
         accountant.compose(dp_accounting().GaussianDpEvent(1 / mu))

@@ -82,7 +82,7 @@ class Ledger:
         return self._find(fingerprint, "open") is not None
 
     def statement(self, fingerprint: str) -> dict:
-        """The privacy statement of a closed release: what cards and reports print.
+        """The privacy statement of a closed release and its `cost`: what cards and reports print and add up.
 
         Raises:
             LedgerError: this ledger knows no such closed release.
@@ -90,7 +90,7 @@ class Ledger:
         closed = self._find(fingerprint, "close")
         if closed is None:
             raise LedgerError(f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again.")
-        return closed["statement"]
+        return {**closed["statement"], "cost": closed["cost"]}
 
     def closed(self) -> list[dict]:
         """The `close` entries of all releases that were made, in their order, which never changes."""
@@ -103,6 +103,10 @@ class Ledger:
     def total_epsilon(self, extra: list[dict] = ()) -> float:
         """Epsilon at `delta` of everything entered so far, and of `extra` costs if they were too."""
         return accounting.total_epsilon(costs=[*self.costs().values(), *extra], delta=self.delta)
+
+    def summary(self) -> dict:
+        """{"epsilon", "delta", "releases": how many were entered}: everything so far, for a report."""
+        return {"epsilon": self.total_epsilon(), "delta": self.delta, "releases": len(self.costs())}
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:

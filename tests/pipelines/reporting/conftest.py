@@ -30,7 +30,14 @@ def statement(epsilon, mu, accountant="exact Gaussian DP", guarantee="formal"):
         "relation": "add or remove one record",
         "sampling": "none",
         "accountant": accountant,
+        "cost": _cost(mu, guarantee),
     }
+
+
+def _cost(mu, guarantee):
+    if guarantee != "formal":
+        return {"kind": "none"}
+    return {"kind": "gaussian", "mu": mu} if mu else {"kind": "sampled_gaussian", "schedule": [[2.0, 0.2, 60]]}
 
 
 class Run:
@@ -43,6 +50,13 @@ class Run:
         content = json.loads(path.read_text())
         change(content)
         write_json(path, content)
+
+    def void(self, client, generator):
+        """As if that client's release had been made without privacy."""
+        nothing = {"epsilon": "inf", "mu": "inf", "guarantee": "none", "cost": {"kind": "none"}}
+        self.edit(
+            paths.synthetic("digits", client, generator) / "card.json", lambda card: card["privacy"].update(nothing)
+        )
 
     def read(self):
         return collect.read(self.params, "digits")

@@ -61,8 +61,7 @@ def test_a_client_gets_its_own_budget_records_and_pppfl_accuracy(run):
 
 
 def test_infinite_and_missing_numbers_become_standard_json(run, tmp_path):
-    card = paths.synthetic("digits", "a", "datalens") / "card.json"
-    run.edit(card, lambda content: content["privacy"].update(epsilon="inf", mu="inf", guarantee="none"))
+    run.void("a", "datalens")
     quality = paths.quality("digits", "a", "datalens") / "quality.json"
     run.edit(quality, lambda content: content.update(fid=float("nan")))
     write_json(tmp_path / "summary.json", run.summary())

@@ -8,6 +8,7 @@ import pytest
 from pipelines.config import Profile
 from pipelines.errors import UserError
 from pipelines.files import new_folder
+from pipelines.privacy.accounting import gdp_epsilon
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import dp_moments, release
@@ -83,9 +84,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, p
 def test_announce_names_the_price_and_the_weakness(capsys, plan):
     from dataclasses import replace
 
-    release.announce(replace(plan(), weak=("too few teachers",)), "digits/c0/x")
+    release.announce(replace(plan(), weak=("too few teachers",)), "digits/c0/x", 2)
     out = capsys.readouterr().out
+    both = gdp_epsilon(mu=math.sqrt(2) * plan().statement.mu, delta=1e-5)
     assert "digits/c0/x: epsilon 3, delta 1e-05, mu " in out and "WEAK: too few teachers" in out
+    assert f"all 2 generators are handed out: epsilon {both:.3f}" in out
 
 
 def test_public_space_is_the_profile_s():
