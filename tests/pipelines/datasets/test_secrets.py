@@ -28,3 +28,17 @@ def test_a_secret_whose_writer_was_killed_is_drawn_anew(ledgers, torn):
         salts |= {secrets.salt("own", owner, "a"), secrets.salt("own", owner, "a")}
         assert len((ledgers / f"own/{owner}.secret").read_bytes()) == 32
     assert len(salts) == 2
+
+
+def test_a_folder_made_again_is_salted_alike_and_padded_to_a_power_of_two(tmp_path):
+    contents = []
+    for name, size in [("first", 10), ("again", 10), ("larger", 1 << 16)]:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "records").write_bytes(bytes(size))
+        secrets.season(folder, "own", "c0")
+        contents.append((folder / "salt").read_bytes())
+        total = sum(file.stat().st_size for file in folder.iterdir())
+        assert total & (total - 1) == 0
+    assert contents[0] == contents[1]
+    assert contents[0][:32] == contents[2][:32] == secrets.salt("own", "c0", "folders")
