@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .PHONY: setup repro test lint guard push audit mutants lock clean
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
-test:  setup ; python -m pytest -q tests
+test:  setup ; python -m pytest -q -n auto --dist loadfile tests
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push
