@@ -38,7 +38,7 @@ def entered(params, client: str, made: Release) -> dict:
     ledger.open(made)
     ledger.close(made.fingerprint)
     name = releases.public_name(params, "digits", client, made.fingerprint)
-    return {"release": name, "privacy": standard(made.statement)}
+    return {"release": name, "privacy": standard({**made.statement, "cost": made.cost})}
 
 
 @pytest.fixture

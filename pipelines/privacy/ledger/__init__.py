@@ -87,14 +87,16 @@ class Ledger:
         Raises:
             LedgerError: this ledger knows no such closed release.
         """
-        closed = self._find(fingerprint, "close")
-        if closed is None:
+        made = [entry["statement"] for entry in self.closed() if entry["fingerprint"] == fingerprint]
+        if not made:
             raise LedgerError(f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again.")
-        return {**closed["statement"], "cost": closed["cost"]}
+        return made[0]
 
     def closed(self) -> list[dict]:
-        """The `close` entries of all releases that were made, in their order, which never changes."""
-        return [entry for entry in self.entries() if entry["event"] == "close"]
+        """The `close` entries of all releases that were made, in their order, which never changes; their `statement`
+        with its `cost`, as cards and reports print it."""
+        made = [entry for entry in self.entries() if entry["event"] == "close"]
+        return [{**entry, "statement": {**entry["statement"], "cost": entry["cost"]}} for entry in made]
 
     def costs(self) -> dict[str, dict]:
         """{fingerprint: cost}, as closed, or as opened while it is open."""
