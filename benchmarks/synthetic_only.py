@@ -8,6 +8,7 @@ The stages' own functions with every client at the same epsilon, over three seed
 import argparse
 import io
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 
@@ -24,18 +25,21 @@ from pipelines.training import classify
 def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, dataset: str = "digits") -> float:
     """One seed: deal, release, sample, pool, train, test."""
     profile = params.profiles[dataset]
-    data = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape)
+    pool, test = sources.read(
+        dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=Path(params.prepare.root)
+    )
     rng = np.random.default_rng(seeds.derive(seed, "synthetic_only"))
-    test, pool = partitions.split(data.labels, [params.prepare.test_fraction], rng)
+    if test is None:
+        test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
     module = registry.load(generator)
     budget, space = Budget(epsilon, params.privacy.delta), release.public_space(profile)
     plan = module.plan(params.generator(dataset, generator), budget, space)
     sets = []
-    for client, shard in partitions.cut(data[pool], params.partition, rng).items():
+    for client, shard in partitions.cut(pool, params.partition, rng).items():
         state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(seed, generator, client))
         sets.append(module.sample(state, params.synthesis.images, seeds.derive(seed, "sample", client)))
     model = classify.on_synthetic(containers.concatenate(sets), profile, params.baselines.pooled, seed)
-    return scores(model, data[test])["accuracy"]
+    return scores(model, test)["accuracy"]
 
 
 def main() -> None:

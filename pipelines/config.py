@@ -5,6 +5,7 @@
 Each class below is one block of params.yaml, where the meaning, unit and source of every knob stand.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.errors import UserError
+from pipelines.paths import RAW
 from pipelines.rules import (
     Block,
     Count,
@@ -33,6 +35,7 @@ from pipelines.rules import (
 
 
 class Prepare(Block):
+    root: str
     test_fraction: OpenFraction
 
 
@@ -137,7 +140,7 @@ class Augmentation(Block):
 
 
 class Profile(Block):
-    source: Literal["digits", "npz"]
+    source: Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "folder", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
     classes: number(int, "[2, inf)")
     licence: str
@@ -236,8 +239,13 @@ class Params(Block):
             profile = self.profiles[dataset]
             if profile.classifier == "cnn" and min(profile.shape[:2]) < 16:
                 raise mistake(f"profiles.{dataset}.classifier", "cnn", "'mlp' for images below 16x16")
+            if profile.source == "folder" and profile.shape[2] not in (1, 3):
+                raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
             for name in GENERATORS:
                 self.generator(dataset, name)
+        inside = Path(os.path.relpath(self.prepare.root or "."))
+        if ".." not in inside.parts and not inside.is_relative_to(RAW):
+            raise mistake("prepare.root", self.prepare.root, f"'{RAW}', which Git ignores, or outside the project")
         for client in self.clients:
             if client not in self.partition.clients:
                 raise mistake("clients", client, "among the clients of 'partition.clients', who get a shard")

@@ -1,9 +1,11 @@
-"""prepare@DATASET: reads the source and splits off the global test set, before anything else happens."""
+"""prepare@DATASET: reads the source and keeps its official test set apart, or splits one off, before anything else."""
+
+from pathlib import Path
 
 import numpy as np
 
 from pipelines import paths, seeds
-from pipelines.config import Params
+from pipelines.config import Params, mistake
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.secrets import salt, season
 from pipelines.files import new_folder
@@ -11,15 +13,26 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str) -> None:
-    profile = params.profiles[dataset]
-    data = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape)
-    rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
-    test, pool = partitions.split(data.labels, [params.prepare.test_fraction], rng)
+    profile, root = params.profiles[dataset], Path(params.prepare.root)
+    pool, test = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root)
+    if test is None:
+        rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
+        test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+    if root.is_relative_to(paths.RAW) or profile.source not in sources.PUBLIC:
+        _salt(root)
     with new_folder(paths.prepared(dataset)) as folder:
-        for part, rows in {"pool": pool, "test": test}.items():
-            data[rows].save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
-    season(paths.RAW, "raw", "all-data-sets")  # DVC hashes this folder, a dependency, after the stage
+        for part, data in {"pool": pool, "test": test}.items():
+            data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set")
+
+
+def _salt(root: Path) -> None:
+    """DVC notes hash and size of this folder, a dependency, after the stage."""
+    try:
+        season(root, "raw", "all-data-sets")
+    except OSError:
+        rule = "a folder that can be written where it holds images of your own: its hash in dvc.lock is salted there"
+        raise mistake("prepare.root", str(root), rule) from None
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ class Images:
     Attributes:
         images: uint8 [n, H, W, C].
         labels: int64 [n], 0 to classes - 1.
-        ids: int64 [n], the record's name: where it stood in its source. It says nothing about content, so maps that
-            must not look at content (record to teacher) use it. Synthetic images have none (-1).
+        ids: int64 [n], the record's name: where it stood in its source, or a hash of its file's name. It is not made of
+            pixels, so maps that must not look at content (record to teacher) use it. Synthetic images have none (-1).
     """
 
     images: np.ndarray

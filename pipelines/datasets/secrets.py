@@ -22,7 +22,9 @@ def season(folder: Path, dataset: str, owner: str) -> None:
     held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != SALT)
     total = max(LEAST_BYTES, 1 << (held + SALT_BYTES - 1).bit_length())
     secret = salt(dataset, owner, "folders")  # the folder's own name is not settled while it is in the making
-    (folder / SALT).write_bytes(secret + bytes(total - held - len(secret)))
+    with (folder / SALT).open("wb") as file:
+        file.write(secret)
+        file.truncate(total - held)  # zeros that take no room on the disk
 
 
 def salt(dataset: str, owner: str, part: str) -> bytes:

@@ -1,14 +1,20 @@
 """Where images come from, and what is refused before anything is made of them."""
 
+import typing
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from pipelines import config
 from pipelines.datasets import sources
+from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 
 
 def test_digits_are_scikit_learn_s_with_their_full_range():
-    data = sources.read("digits", name="digits", classes=10, shape=[8, 8, 1])
+    data, test = sources.read("digits", name="digits", classes=10, shape=[8, 8, 1], root=Path("."))
+    assert test is None
     assert data.images.shape == (1797, 8, 8, 1) and data.images.dtype == np.uint8
     assert data.images.min() == 0 and data.images.max() == 255
     assert np.array_equal(data.ids, np.arange(1797)) and set(data.labels) == set(range(10))
@@ -29,12 +35,54 @@ def raw(tmp_path, monkeypatch):
 
 
 def read(classes=3, shape=(4, 5, 1)):
-    return sources.read("own", name="npz", classes=classes, shape=list(shape))
+    return sources.read("own", name="npz", classes=classes, shape=list(shape), root=Path("raw"))
 
 
-def test_own_images_are_read_from_raw_with_their_own_ids(raw):
+def test_own_images_are_read_from_the_root_with_their_own_ids(raw):
     raw(np.array([0, 1, 2, 1]), ids=np.array([9, 7, 5, 3]))
-    assert read().ids.tolist() == [9, 7, 5, 3]
+    data, test = read()
+    assert data.ids.tolist() == [9, 7, 5, 3] and test is None
+
+
+def test_an_id_that_names_two_records_is_told(raw):
+    """Neighbours of 2^60 too: as floats they would be one."""
+    raw(np.array([0, 1, 2]), ids=np.array([2**60, 2**60 + 1, 2**60 + 2]))
+    read()
+    raw(np.array([0, 1, 2]), ids=np.array([4, 2**60, 4]))
+    with pytest.raises(UserError, match=r"ids of own must name one record each\. Got 4 twice"):
+        read()
+
+
+def official(monkeypatch, labels, test_labels, test_first=100, side=4):
+    parts = [
+        Images(np.zeros((len(own), side, 5, 1), np.uint8), np.array(own), first + np.arange(len(own)))
+        for own, first in ((labels, 0), (test_labels, test_first))
+    ]
+    monkeypatch.setitem(sources.SOURCES, "npz", lambda **_: tuple(parts))
+
+
+def test_an_official_test_set_is_held_to_the_profile_too(raw, monkeypatch):
+    official(monkeypatch, [0, 1, 2], [1])  # a class may be missing there
+    assert [len(part) for part in read()] == [3, 1]
+    official(monkeypatch, [0, 1, 2], [3])
+    with pytest.raises(UserError, match="Got 3 to 3"):
+        read()
+    official(monkeypatch, [0, 1, 2], [0, 1], test_first=2)
+    with pytest.raises(UserError, match="Got 2 twice"):
+        read()
+    official(monkeypatch, [0, 1], [2])
+    with pytest.raises(UserError, match="Class 2 of own has no record"):
+        read()
+
+
+def test_no_root_is_one_sentence(tmp_path):
+    with pytest.raises(UserError, match=r"'root' parameter of prepare must be an existing folder\. Got .*absent"):
+        sources.read("digits", name="digits", classes=10, shape=[8, 8, 1], root=tmp_path / "absent")
+
+
+def test_a_profile_may_name_each_source_and_no_other():
+    assert set(typing.get_args(config.Profile.model_fields["source"].annotation)) == set(sources.SOURCES)
+    assert {"npz", "folder"} == set(sources.SOURCES) - set(sources.PUBLIC)  # own images are never public
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])

@@ -1,0 +1,152 @@
+"""A folder per class: any size and mode, labels by name order, ids by path, and the bad file named."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.datasets import image_folder, sources
+from pipelines.errors import UserError
+
+
+@pytest.fixture
+def root(tmp_path):
+    """raw/own with classes ant, Bee and cat, one grey image each."""
+    for name, level in (("cat", 200), ("ant", 20), ("Bee", 90)):
+        (tmp_path / "raw/own" / name).mkdir(parents=True)
+        Image.new("L", (9, 7), level).save(tmp_path / "raw/own" / name / "0.png")
+    return tmp_path / "raw"
+
+
+def read(root, shape=(4, 5, 1), classes=3):
+    return sources.read("own", name="folder", classes=classes, shape=list(shape), root=root)[0]
+
+
+def test_labels_follow_the_names_in_the_order_of_their_characters(root):
+    data = read(root)
+    assert data.images.shape == (3, 4, 5, 1) and data.images.dtype == np.uint8
+    assert data.labels.tolist() == [0, 1, 2]
+    assert data.images[:, 0, 0, 0].tolist() == [90, 20, 200]  # Bee, ant, cat: capitals come first
+
+
+def test_hidden_files_are_ignored_and_nested_ones_are_not(root):
+    own = root / "own"
+    (own / ".cache").mkdir()
+    (own / ".cache/x.png").write_bytes(b"no image")
+    (own / "ant/.DS_Store").write_bytes(b"no image")
+    (own / "ant/.thumbs").mkdir()
+    (own / "ant/.thumbs/x.png").write_bytes(b"no image")
+    (own / "ant/2019").mkdir()
+    Image.new("L", (3, 3), 21).save(own / "ant/2019/0.png")
+    (own / "notes.txt").write_text("beside the classes")
+    assert read(root).labels.tolist() == [0, 1, 1, 2]
+
+
+def test_ids_are_names_that_other_files_do_not_change(root):
+    before = dict(zip(read(root).images[:, 0, 0, 0].tolist(), read(root).ids.tolist()))
+    assert len(set(before.values())) == 3 and min(before.values()) >= 0
+    Image.new("L", (3, 3), 5).save(root / "own/Bee/00.png")  # sorts before most of the others
+    (root / "own/cat/0.png").unlink()
+    Image.new("L", (3, 3), 6).save(root / "own/cat/9.png")
+    data = read(root)
+    after = dict(zip(data.images[:, 0, 0, 0].tolist(), data.ids.tolist()))
+    assert {after[level] for level in (20, 90)} == {before[level] for level in (20, 90)}
+    Image.new("L", (8, 8), 77).save(root / "own/ant/0.png")  # other pixels, same record
+    assert before[20] in read(root).ids
+
+
+RED, CLEAR = (255, 0, 0), (255, 255, 255, 0)
+MODES = {  # mode -> (how it is made and saved, what grey 1-channel and RGB should then be)
+    "1": (Image.new("1", (6, 6), 1), "png", 255, (255, 255, 255)),
+    "L": (Image.new("L", (6, 6), 40), "png", 40, (40, 40, 40)),
+    "LA": (Image.new("LA", (6, 6), (200, 0)), "png", 0, (0, 0, 0)),
+    "P": (Image.new("RGB", (6, 6), RED).quantize(4), "png", 76, RED),
+    "RGB": (Image.new("RGB", (6, 6), RED), "png", 76, RED),
+    "RGBA": (Image.new("RGBA", (6, 6), (*RED, 255)), "png", 76, RED),
+    "RGBA, clear": (Image.new("RGBA", (6, 6), CLEAR), "png", 0, (0, 0, 0)),
+    "CMYK": (Image.new("CMYK", (6, 6), (0, 255, 255, 0)), "tiff", 76, RED),
+    "I;16": (Image.fromarray(np.full((6, 6), 0x6432, np.uint16)), "png", 0x64, (0x64,) * 3),
+    "I;16, tiff": (Image.fromarray(np.full((6, 6), 0xFFFF, np.uint16)), "tiff", 255, (255,) * 3),
+    "gif": (Image.new("RGB", (6, 6), RED).quantize(4), "gif", 76, RED),
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_every_mode_becomes_grey_or_rgb(tmp_path, name):
+    image, extension, grey, colour = MODES[name]
+    image.save(tmp_path / f"x.{extension}")
+    one = image_folder.picture(tmp_path / f"x.{extension}", [4, 3, 1])
+    three = image_folder.picture(tmp_path / f"x.{extension}", [4, 3, 3])
+    assert one.shape == (4, 3, 1) and three.shape == (4, 3, 3) and one.dtype == three.dtype == np.uint8
+    assert np.all(one == grey) and np.all(three == np.array(colour))
+
+
+def test_a_16_bit_ramp_keeps_its_order(tmp_path):
+    """Pillow's own conversion would make everything above 255 white."""
+    ramp = (np.arange(64, dtype=np.uint16) * 1000).reshape(8, 8)
+    Image.fromarray(ramp).save(tmp_path / "x.png")
+    np.testing.assert_array_equal(image_folder.picture(tmp_path / "x.png", [8, 8, 1])[..., 0], ramp // 256)
+
+
+def test_same_size_is_untouched_and_halving_averages(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "x.png")
+    np.testing.assert_array_equal(image_folder.picture(tmp_path / "x.png", [8, 12, 3]), pixels)
+    stripes = np.tile(np.array([0, 255], np.uint8), (64, 32))
+    Image.fromarray(stripes).save(tmp_path / "s.png")
+    small = image_folder.picture(tmp_path / "s.png", [8, 8, 1]).astype(int)
+    assert np.abs(small - 127.5).max() < 12  # the nearest pixel alone would be black or white
+
+
+def test_a_photograph_taken_sideways_stands_upright(tmp_path):
+    pixels = np.zeros((4, 8), np.uint8)
+    pixels[:, :4] = 250
+    exif = Image.Exif()
+    exif[0x0112] = 6  # shown turned a quarter clockwise
+    Image.fromarray(pixels).save(tmp_path / "x.png", exif=exif)
+    upright = image_folder.picture(tmp_path / "x.png", [8, 4, 1])[..., 0]
+    assert np.all(upright[:4] == 250) and np.all(upright[4:] == 0)
+
+
+@pytest.mark.parametrize("cut", ["empty", "text", "half a png", "half a jpeg", "flipped"])
+def test_an_unreadable_image_is_named(root, cut):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40)).astype(np.uint8))
+    path = root / "own/ant/broken.png"
+    noise.save(path, "jpeg" if cut == "half a jpeg" else "png")
+    blob = path.read_bytes()
+    flipped = bytes([*blob[:600], blob[600] ^ 0xFF, *blob[601:]])
+    broken = {"empty": b"", "text": b"no image", "flipped": flipped}
+    path.write_bytes(broken.get(cut, blob[: len(blob) // 2]))
+    with pytest.raises(UserError, match=r"ant/broken\.png is no readable image \(") as error:
+        read(root)
+    assert "\n" not in str(error.value)
+
+
+def test_pixels_without_a_known_range_are_refused(root):
+    Image.fromarray(np.ones((4, 4), np.float32)).save(root / "own/ant/float.tiff")
+    with pytest.raises(UserError, match=r"float\.tiff is no readable image .* 8 or 16 bits"):
+        read(root)
+
+
+def test_no_folder_and_no_class_are_one_sentence(tmp_path):
+    with pytest.raises(UserError, match=r"own is missing\. Put a folder per class there"):
+        read(tmp_path)
+    (tmp_path / "own").mkdir()
+    with pytest.raises(UserError, match="own holds no folder"):
+        read(tmp_path)
+
+
+def test_more_folders_than_declared_classes_are_told(root):
+    with pytest.raises(UserError, match=r"own must be in \[0, 1\]\. Got 0 to 2"):
+        read(root, classes=2)
+
+
+def test_an_empty_class_is_told(root):
+    (root / "own/ant/0.png").unlink()
+    with pytest.raises(UserError, match="Class 1 of own has no record"):
+        read(root)
+
+
+def test_a_link_that_hides_changes_from_dvc_is_refused(root, tmp_path):
+    (root / "own/dog").symlink_to(root / "own/cat")
+    with pytest.raises(UserError, match=r"own/dog is a link, behind which DVC sees no change"):
+        read(root, classes=4)
