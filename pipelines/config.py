@@ -236,7 +236,7 @@ class Params(Block):
         for dataset in self.datasets:
             if dataset not in self.profiles:
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
-            profile = self.profiles[dataset]
+        for dataset, profile in self.profiles.items():
             if profile.classifier == "cnn" and min(profile.shape[:2]) < 16:
                 raise mistake(f"profiles.{dataset}.classifier", "cnn", "'mlp' for images below 16x16")
             if profile.source == "folder" and profile.shape[2] not in (1, 3):

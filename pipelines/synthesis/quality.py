@@ -19,6 +19,7 @@ from pipelines.errors import UserError
 
 LAYERS = ("features", "logits")
 NEIGHBOURS = 3
+MOST = 2000  # images compared on either side: precision and recall take all pairs
 BATCH = 100  # images at once: Inception's maps of 299x299 are large
 
 
@@ -76,19 +77,26 @@ def fidelity(fake: dict, real: dict, settings: Quality, seed: int) -> dict[str, 
 def compare(network: nn.Module, fake: Images, train: Images, held_out: Images, settings: Quality, seed: int) -> dict:
     """Scores of the synthetic set against the training records, and the floor: held-out real records against the same.
 
-    Both sides have as many images as the hold-out, for FID and recall depend on the number; the synthetic side is the
-    mean over `repeats` subsamples.
+    At most `MOST` training records are compared with. The two sides that are held against them have as many images as
+    the smaller one, for FID and recall depend on the number; the synthetic side is the mean over `repeats` subsamples.
+    Subsamples are random, for records may come sorted by class.
     """
     rng = np.random.default_rng(seed)
-    real, held, made = (features(network, data) for data in (train, held_out, fake))
-    count = min(len(held_out), len(fake))
-    runs = []
-    for _ in range(settings.repeats):
-        rows = torch.from_numpy(rng.permutation(len(fake))[:count])
-        runs.append(fidelity({layer: values[rows] for layer, values in made.items()}, real, settings, seed))
+    real, held, made = (features(network, data) for data in (_some(train, MOST, rng), held_out, fake))
+    count = min(len(held_out), len(fake), MOST)
+
+    def against_real(side: dict) -> dict[str, float]:
+        rows = torch.from_numpy(rng.permutation(len(side[LAYERS[0]]))[:count])
+        return fidelity({layer: values[rows] for layer, values in side.items()}, real, settings, seed)
+
+    runs = [against_real(made) for _ in range(settings.repeats)]
     scores = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-    floor = fidelity({layer: values[:count] for layer, values in held.items()}, real, settings, seed)
+    floor = against_real(held)
     return {**scores, **{f"{name}_floor": value for name, value in floor.items()}, "images_compared": count}
+
+
+def _some(data: Images, most: int, rng: np.random.Generator) -> Images:
+    return data if len(data) <= most else data[rng.permutation(len(data))[:most]]
 
 
 def complaints(scores: dict, settings: Quality) -> list[str]:

@@ -109,9 +109,7 @@ def test_an_intact_archive_of_other_images_is_as_corrupt(mnist, grey):
 def test_absent_and_no_network_says_what_to_put_where(mnist):
     (mnist / "MNIST/raw/t10k-labels-idx1-ubyte.gz").unlink()
     before = files(mnist)
-    with pytest.raises(
-        UserError, match=r"t10k-labels-idx1-ubyte\.gz is missing and could not be"
-    ) as error:
+    with pytest.raises(UserError, match=r"t10k-labels-idx1-ubyte\.gz is missing and could not be") as error:
         read(mnist)
     said = str(error.value)
     assert "\n" not in said and "prepare.root" in said and "MNIST/raw/train-images-idx3-ubyte.gz" in said

@@ -110,6 +110,22 @@ def test_one_image_over_and_over_is_precise_but_recalls_nothing(network):
     assert scores["inception_score"] == pytest.approx(1.0, abs=0.01)
 
 
+def test_many_records_are_compared_by_random_subsamples(network, monkeypatch):
+    """Precision and recall take all pairs; and records sorted by class must not give a floor of one class."""
+    monkeypatch.setattr(quality, "MOST", 100)
+    seen = []
+    monkeypatch.setattr(quality, "fidelity", lambda fake, real, *_: seen.append((fake, real)) or {"fid": 0.0})
+    order = np.argsort(HELD_OUT.labels, kind="stable")
+    scores = quality.compare(network, noisy(0.1), REAL, HELD_OUT[order], SETTINGS, 0)
+    assert scores["images_compared"] == 100
+    assert {len(side["features"]) for pair in seen for side in pair} == {100}
+    everyone = quality.features(network, HELD_OUT[order])["features"]
+    floor = seen[-1][0]["features"]
+    places = [int(torch.nonzero((everyone == row).all(1))[0, 0]) for row in floor]
+    assert len(set(HELD_OUT.labels[order][places])) == 10
+    assert not torch.equal(seen[0][0]["features"], seen[1][0]["features"])  # the repeats differ
+
+
 def test_features_are_the_same_everywhere_and_the_readout_is_the_clients(network):
     other = quality.extractor(SETTINGS, HELD_OUT)
     assert quality.digest(other) == quality.digest(network)
