@@ -58,6 +58,10 @@ PARAMETERS = {
         lambda p: p["profiles"]["own"]["dp_moments"].update(clipp=1),
         "The 'clipp' parameter of synthesis.dp_moments (profile own) is unknown, did you mean 'clip'?",
     ),
+    "image folder of four channels": (
+        lambda p: p["profiles"]["own"].update(source="folder", shape=[8, 8, 4]),
+        "The 'shape' parameter of profiles.own must be [height, width, 1 or 3] for an image folder. Got [8, 8, 4]",
+    ),
     "missing key": (lambda p: p["meta"].pop("rounds"), "The 'rounds' parameter of meta is missing."),
 }
 

@@ -1,0 +1,95 @@
+"""prepare as a user meets it: raw files outside the project, folders of images, archives that are not there."""
+
+import numpy as np
+import project as projects
+import pytest
+from PIL import Image
+from project import own_images
+from ruamel.yaml import YAML
+
+PREPARED = "data/private/own/prepared"
+
+
+def root_at(project, folder, source="npz"):
+    project.edit(lambda params: params["prepare"].update(root=str(folder)))
+    project.edit(lambda params: params["profiles"]["own"].update(source=source))
+
+
+def raw_of(project) -> dict:
+    lock = YAML(typ="safe").load((project.path / "dvc.lock").read_text())
+    return lock["stages"]["prepare@own"]["deps"][0]
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    np.savez(tmp_path / "elsewhere/own.npz", **own_images())
+    return tmp_path / "elsewhere"
+
+
+def test_files_outside_the_project_are_watched_and_their_hash_is_salted(checkout, elsewhere):
+    root_at(checkout, "../elsewhere")
+    (checkout.path / "raw/own.npz").unlink()
+    assert checkout.repro("prepare") == ["prepare@own"]
+    assert checkout.repro("prepare") == []
+    before = raw_of(checkout)
+    assert (elsewhere / "salt").exists() and before["size"] % (1 << 16) == 0
+    images = own_images()
+    images["images"][0, 5, 5] ^= 1
+    np.savez(elsewhere / "own.npz", **images)
+    assert checkout.repro("prepare") == ["prepare@own"]
+    assert raw_of(checkout)["md5"] != before["md5"]
+
+
+def test_a_public_data_set_writes_nothing_into_a_root_outside(checkout, elsewhere):
+    checkout.edit(lambda params: params.update(datasets=["digits"]))
+    root_at(checkout, elsewhere)
+    checkout.stage("prepare", "--dataset", "digits")
+    assert [path.name for path in elsewhere.iterdir()] == ["own.npz"]
+
+
+def fails(project, dataset="own") -> str:
+    done = project.stage("prepare", "--dataset", dataset, ok=False)
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert done.returncode == 1 and len(lines) == 1 and lines[0].startswith("Error: "), done.stderr
+    assert not (project.path / f"data/private/{dataset}").exists()
+    return lines[0]
+
+
+def test_own_images_where_no_salt_can_be_written_are_refused(checkout, elsewhere):
+    (elsewhere / "salt").mkdir()  # stands in for a folder that is read-only: root may write everywhere
+    root_at(checkout, elsewhere)
+    assert "The 'root' parameter of prepare must be a folder that can be written" in fails(checkout)
+
+
+@pytest.mark.parametrize("inside", [".", "images", "data/x", "raw/../images"])
+def test_a_root_that_git_would_take_up_is_refused(checkout, inside):
+    root_at(checkout, inside)
+    said = fails(checkout)
+    assert f"must be 'raw', which Git ignores, or outside the project. Got '{inside}' instead. (params.yaml)" in said
+
+
+def test_archives_that_are_neither_there_nor_to_be_had_are_one_sentence(checkout, monkeypatch):
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setitem(projects.ENV, name, "http://127.0.0.1:9")
+    checkout.edit(lambda params: params.update(datasets=["mnist"]))
+    said = fails(checkout, "mnist")
+    assert "raw/MNIST/raw/train-images-idx3-ubyte.gz is missing and could not be downloaded" in said
+    assert "'prepare.root'" in said
+
+
+def test_a_folder_per_class_runs_like_any_other_source(checkout):
+    root_at(checkout, "raw", source="folder")
+    for row, (image, label) in enumerate(zip(*own_images().values())):
+        folder = checkout.path / f"raw/own/class {label}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{row}.png")
+    checkout.stage("prepare", "--dataset", "own")
+    with np.load(checkout.path / PREPARED / "pool.npz") as pool:
+        assert len(pool["labels"]) == 120 and np.bincount(pool["labels"]).tolist() == [40, 40, 40]
+        assert pool["images"][0].tobytes()[:14] == b"PRIVATE-CANARY"
+    (checkout.path / "raw/own/class 0/0.png").write_bytes(b"no image")
+    (checkout.path / PREPARED).rename(checkout.path / "before")
+    done = checkout.stage("prepare", "--dataset", "own", ok=False)
+    assert done.returncode == 1 and "Error: raw/own/class 0/0.png is no readable image" in done.stderr
+    assert not (checkout.path / PREPARED).exists()
