@@ -17,7 +17,8 @@ from pipelines.errors import UserError
 def read(*, root: Path, dataset: str, shape: list[int], **_) -> tuple[Images, None]:
     """Every image, resized to `shape`.
 
-    A record's id is a hash of its path below the folder, so that files which come and go rename no other record.
+    A record's id is a hash of its path below the folder, so that files which come and go rename no other record. The
+    path names the class: a record that changes class is another record, one removed and one added.
 
     Raises:
         UserError: no such folder, no class in it, a link where DVC would not see changes, or an unreadable image.
