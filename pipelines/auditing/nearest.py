@@ -67,7 +67,7 @@ def audit(name: str, budget: Budget, *, noise: Noise) -> Verdict:
 
 def attacked(export: Export, *, mu_claimed: float, delta: float) -> Verdict:
     """Of anything that makes images from records."""
-    records = digits("digits")
+    records, _ = digits()
     members = np.random.default_rng().random(len(records)) < 0.5
     distances = membership.nearest(records.pixels, export(records[members]).pixels)
     return membership.audit(distances, members, guesses=len(records) // 5, mu_claimed=mu_claimed, delta=delta)

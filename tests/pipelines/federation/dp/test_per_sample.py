@@ -4,12 +4,15 @@ import torch
 import torch.nn.functional as F
 
 from models import classifiers
+from pipelines.federation.dp import per_sample
 from pipelines.federation.dp.per_sample import clipped_sum
 
 
 @pytest.mark.parametrize(("name", "side"), [("mlp", 8), ("cnn", 16)])
 @pytest.mark.parametrize("clipping_norm", [0.1, 1.0, 1e6])
-def test_equals_a_loop_of_single_record_backward_passes(name, side, clipping_norm):
+@pytest.mark.parametrize("chunk", [3, 7, 256])
+def test_equals_a_loop_of_single_record_backward_passes(name, side, clipping_norm, chunk, monkeypatch):
+    monkeypatch.setattr(per_sample, "CHUNK", chunk)
     model = classifiers.build(name, shape=(side, side, 1), classes=10, seed=0)
     torch.manual_seed(1)
     images, labels = torch.rand(7, 1, side, side), torch.randint(10, (7,))
