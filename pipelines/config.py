@@ -100,6 +100,7 @@ class DpMoments(Block):
     residual_clip: Positive
     first_share: OpenFraction
     inflation: Positive
+    contrast: Positive
     low_epsilon: LowEpsilon | None
 
 

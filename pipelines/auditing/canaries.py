@@ -24,6 +24,7 @@ SETTINGS = DpMoments(
     residual_clip=6.0,
     first_share=0.99,
     inflation=1.0,
+    contrast=1.0,
     low_epsilon=None,
 )
 GUESSED = 10  # one canary in ten is called; the others are too close to tell

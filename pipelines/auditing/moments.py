@@ -28,6 +28,7 @@ SETTINGS = DpMoments(
     residual_clip=0.5,
     first_share=0.5,
     inflation=1.0,
+    contrast=1.0,
     low_epsilon=None,
 )
 OTHERS = 4  # records of the canary's class that are there in both worlds

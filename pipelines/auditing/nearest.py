@@ -29,6 +29,7 @@ SETTINGS = {
         residual_clip=1.5,
         first_share=0.6,
         inflation=1.0,
+        contrast=1.0,
         low_epsilon=None,
     ),
     "datalens": Datalens(

@@ -72,8 +72,8 @@ def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndar
     second = release(second_sum(u, shard.labels, means, settings, scale), sigma=sigma2, scale=scale, noise=noise)
     histogram = keep_classes(counts, sigma1 / _weights(settings)[1])
     roots = estimate_roots(second, counts, histogram > 0, sigma2, settings)
-    constants = {"centre": np.array(settings.centre), "cutoff": np.array(settings.cutoff)}
-    return {"means": means, "roots": roots, "histogram": histogram, "shape": np.array(space.shape), **constants}
+    public = {name: np.array(getattr(settings, name)) for name in ("centre", "cutoff", "contrast")}
+    return {"means": means, "roots": roots, "histogram": histogram, "shape": np.array(space.shape), **public}
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
@@ -84,7 +84,8 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     labels = rng.choice(space.classes, size=count, p=state["histogram"])
     latent = rng.standard_normal((count, state["means"].shape[1]))
     u = state["means"][labels] + np.einsum("npq,nq->np", state["roots"][labels], latent)
-    return synthetic(decode(u, float(state["centre"]), int(state["cutoff"]), space), labels)
+    pixels = decode(u, float(state["centre"]), int(state["cutoff"]), space)
+    return synthetic(0.5 + float(state["contrast"]) * (pixels - 0.5), labels)
 
 
 def encode(pixels: np.ndarray, settings: DpMoments, space: Space) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The plain training loop: cross-entropy, Adam, early stopping on validation loss."""
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -28,8 +29,12 @@ def fit(
     validation: Images | None = None,
     patience: int | None = None,
     augmentation: Augmentation | None = None,
+    one_cycle: bool = False,
 ) -> int:
     """Trains `model` in place and returns the epochs run.
+
+    The learning rate is constant, or with `one_cycle` the peak of a rise and fall over all steps (Smith and Topin): the
+    last iterate is then a settled one, which matters where nothing is selected.
 
     With `validation`, the weights of the epoch with the least validation loss stay (the untrained ones, epoch 0, are a
     candidate), and training stops after `patience` epochs without a better one.
@@ -38,6 +43,8 @@ def fit(
     on = next(model.parameters()).device
     images, labels = tensors(data, on)
     optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    steps = epochs * math.ceil(len(labels) / batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps) if one_cycle else None
     stopper = _Stopper(model, validation, patience) if validation is not None and len(validation) else None
     for epoch in range(1, epochs + 1):
         model.train()
@@ -47,6 +54,8 @@ def fit(
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
+            if schedule:
+                schedule.step()
         if stopper and stopper.stops_after(epoch):
             break
     if stopper:

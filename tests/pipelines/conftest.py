@@ -39,6 +39,7 @@ def moments_settings():
         "residual_clip": 1.5,
         "first_share": 0.6,
         "inflation": 1.0,
+        "contrast": 1.0,
         "low_epsilon": None,
     }
     return lambda **changes: config.DpMoments.model_validate({**base, **changes})

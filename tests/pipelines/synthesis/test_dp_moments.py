@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.datasets.containers import Images
@@ -167,22 +167,18 @@ def test_decode_then_encode_keeps_the_low_frequencies(space, moments_settings):
     )
 
 
-def test_number_of_coefficients_and_of_released_numbers():
+def test_number_of_coefficients_and_of_released_numbers(moments_settings):
     """q (q + 1) / 2 = 105 at q = 14 on 28x28, as the spec says; K (p + 1) + K p (p + 1) / 2 numbers in all."""
-    block = dp_moments.DpMoments(
-        centre=0, cutoff=14, clip=14, count_weight=0.2, residual_clip=6, first_share=0.15, inflation=1, low_epsilon=None
-    )
+    block = moments_settings(cutoff=14)
     details = dp_moments.plan(block, BUDGET, Space(28, 28, 1, 10)).statement.details
     assert details["coefficients"] == 105
     assert details["released_numbers"] == 10 * 106 + 10 * 105 * 106 // 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(epsilon=st.floats(0.05, 25), delta=st.floats(1e-8, 1e-3), share=st.floats(0.01, 0.99))
-def test_the_two_releases_spend_exactly_the_budget(epsilon, delta, share):
-    block = dp_moments.DpMoments(
-        centre=0, cutoff=3, clip=2, count_weight=0.2, residual_clip=1, first_share=share, inflation=1, low_epsilon=None
-    )
+def test_the_two_releases_spend_exactly_the_budget(moments_settings, epsilon, delta, share):
+    block = moments_settings(cutoff=3, first_share=share)
     budget = Budget(epsilon, delta)
     details = dp_moments.plan(block, budget, Space(8, 8, 1, 4)).statement.details
     first, second = details["sigma"]
@@ -255,6 +251,7 @@ def test_samples_have_the_state_s_moments_and_labels(small_space, moments_settin
         "shape": np.array(small_space.shape),
         "centre": np.array(0.5),
         "cutoff": np.array(2),
+        "contrast": np.array(1.0),
     }
     data = dp_moments.sample(state, 30_000, seed=1)
     assert np.bincount(data.labels, minlength=3) / len(data) == pytest.approx([0.7, 0, 0.3], abs=0.02)
@@ -263,6 +260,20 @@ def test_samples_have_the_state_s_moments_and_labels(small_space, moments_settin
     own = u[data.labels == 0]
     np.testing.assert_allclose(own.mean(0), state["means"][0], atol=0.01)
     np.testing.assert_allclose(np.cov(own.T), state["roots"][0] @ state["roots"][0].T, atol=0.002)
+
+
+def test_contrast_moves_grey_levels_away_from_the_middle_and_leaves_the_release_alone(
+    records, small_space, moments_settings
+):
+    data, states = records(60, small_space), []
+    for contrast in (1.0, 1.5):
+        plan = dp_moments.plan(moments_settings(contrast=contrast), BUDGET, small_space)
+        states.append(dp_moments.fit(data, plan, SeededForTests(0), seed=0))
+    for name in ("means", "roots", "histogram"):
+        np.testing.assert_array_equal(states[0][name], states[1][name])
+    plain, strong = (dp_moments.sample(state, 200, seed=1).pixels for state in states)
+    np.testing.assert_allclose(strong, np.clip(0.5 + 1.5 * (plain - 0.5), 0, 1), atol=2 / 255)
+    assert np.abs(strong - plain).max() > 0.05
 
 
 def bytes_of(state: dict) -> bytes:

@@ -129,3 +129,23 @@ def test_augmentation_takes_part_in_training(train):
     supervised.fit(warped, train, epochs=1, augmentation=still, **SETTINGS)
     supervised.fit(plain, train, epochs=1, **SETTINGS)
     assert not same(state_of(warped), state_of(plain))
+
+
+def test_one_cycle_takes_its_steps_at_the_rates_of_the_schedule(train):
+    """Against a loop of our own; 24 records in batches of 10 are three steps an epoch."""
+    model, plain = new(), new()
+    supervised.fit(model, train, epochs=2, one_cycle=True, **{**SETTINGS, "batch": 10})
+    images, labels = tensors(train)
+    optimiser = torch.optim.Adam(plain.parameters(), lr=SETTINGS["learning_rate"])
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, SETTINGS["learning_rate"], total_steps=6)
+    stream = torch.Generator().manual_seed(SETTINGS["seed"])
+    rates = []
+    for _ in range(2):
+        for rows in supervised.batches(24, 10, stream):
+            optimiser.zero_grad()
+            F.cross_entropy(plain(images[rows]), labels[rows]).backward()
+            rates.append(schedule.get_last_lr()[0])
+            optimiser.step()
+            schedule.step()
+    assert same(state_of(model), state_of(plain))
+    assert rates[-1] < rates[0] < max(rates)

@@ -1,0 +1,188 @@
+"""What a classifier learns from one client's synthetic set alone: accuracy on the whole real test set.
+
+    python -m benchmarks.synthesis_utility --images ../shared/datasets     # hours; measures the cells not kept yet
+    python -m benchmarks.synthesis_utility --generators dp_moments --datasets mnist --epsilons 1 --sizes 12000
+
+A client is an IID sample of the training images, 60,000 is all of them. The classifier, its schedule and the number
+of images are constants below; the last iterate is tested, once. Each seed draws its own client, noise (operating
+system), images and classifier. `itself` is the accuracy of the classifier that a generator releases beside its images,
+where it has one. `real` trains on the records themselves: no privacy, the upper line. A run takes minutes, and each
+cell is written when it is done: what is kept under the same settings is not measured again.
+"""
+
+import argparse
+import io
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
+
+from benchmarks.common import keep, kept, show, train_and_test
+from models.features import SmallGray
+from pipelines import config, seeds
+from pipelines.datasets.containers import Images
+from pipelines.evaluation.metrics import scores
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import quality, registry, release
+from pipelines.training import classify, supervised
+
+NAME = "synthesis_utility"
+IMAGES = 20_000  # synthetic images, as many for every generator
+RECIPE = {"epochs": 8, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}  # 1,256 steps of Adam
+HIDDEN = ("settings", "runs")
+# of dp_moments, set before it was measured here: {(data set, records): {epsilon: accuracy}}
+TARGETS = {
+    ("mnist", 12_000): {1: 0.925, 10: 0.955},
+    ("mnist", 60_000): {1: 0.95, 10: 0.955},
+    ("fashion_mnist", 12_000): {1: 0.755, 10: 0.79},
+    ("fashion_mnist", 60_000): {1: 0.78, 10: 0.82},
+}
+# {generator: {data set: {epsilon: accuracy}}} with all 60,000 records and the papers' own classifiers: DataLens' from
+# its paper, the others from DPImageBench (CCS 2025); DP-FETA is its best without public images
+PUBLISHED = {
+    "datalens": {"mnist": {1: 0.712, 10: 0.807}, "fashion_mnist": {1: 0.648, 10: 0.706}},
+    "dp_merf": {"mnist": {1: 0.803, 10: 0.813}, "fashion_mnist": {1: 0.622, 10: 0.622}},
+    "best": {"mnist": {1: 0.956, 10: 0.981}, "fashion_mnist": {1: 0.817, 10: 0.873}},
+}
+
+
+def measure(params: config.Params, key: dict, seed: int, train: Images, test: Images) -> dict:
+    """One run of one cell."""
+    dataset, generator = key["dataset"], key["generator"]
+    rng = np.random.default_rng(seeds.derive(seed, NAME, dataset))
+    shard = train[np.sort(rng.permutation(len(train))[: key["records"]])]
+    made, seconds, itself = shard, 0.0, None
+    if generator != "real":
+        module, plan = registry.load(generator), planned(params, key)
+        start = time.process_time()
+        state = module.fit(shard, plan, OsEntropy(), seeds.derive(seed, generator))
+        made = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
+        seconds = time.process_time() - start
+        if hasattr(module, "classifier"):
+            itself = scores(module.classifier(state), test)["accuracy"]
+    profile = params.profiles[dataset]
+    model = classify.new(profile, seed).to(memory_format=torch.channels_last)  # quicker, the same otherwise
+    supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
+    accuracy = scores(model, test)["accuracy"]
+    return {"seed": seed, "accuracy": accuracy, "itself": itself, "fid": fid(made, test), "cpu_seconds": seconds}
+
+
+def planned(params: config.Params, key: dict) -> registry.Plan:
+    settings = params.generator(key["dataset"], key["generator"])
+    if hasattr(settings, "weak_plan"):  # a weak plan is measured too
+        settings = settings.model_copy(update={"weak_plan": "warn"})
+    budget, space = Budget(key["epsilon"], params.privacy.delta), release.public_space(params.profiles[key["dataset"]])
+    return registry.load(key["generator"]).plan(settings, budget, space)
+
+
+def fid(made: Images, test: Images) -> float:
+    """Of our own extractor (`small_gray`), between as many images as the test set has; no other's FID compares."""
+    network = SmallGray("small_gray", ["features"])
+    sides = (quality.features(network, data[: len(test)])["features"] for data in (made, test))
+    statistics = [fid_features_to_statistics(x) for x in sides]
+    return float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"])
+
+
+def settings_of(params: config.Params, key: dict) -> dict:
+    """All that a figure depends on but the seed."""
+    profile = params.profiles[key["dataset"]]
+    warp = profile.augmentation.model_dump() if profile.augmentation else None
+    common = {"images": IMAGES, **RECIPE, "classifier": profile.classifier, "augmentation": warp}
+    if key["generator"] == "real":
+        return common
+    settings = params.generator(key["dataset"], key["generator"]).model_dump()
+    return {**common, "version": registry.load(key["generator"]).VERSION, "generator": settings}
+
+
+def row(key: dict, settings: dict, runs: list[dict]) -> dict:
+    """The table's line for a cell: means over its runs."""
+    generator, dataset, records, epsilon = key.values()
+    accuracies = [run["accuracy"] for run in runs]
+    itself = [run["itself"] for run in runs if run["itself"] is not None]
+    return {
+        **key,
+        "accuracy": float(np.mean(accuracies)),
+        "spread": float(np.std(accuracies)),
+        "seeds": len(runs),
+        "itself": float(np.mean(itself)) if itself else None,
+        "fid": float(np.mean([run["fid"] for run in runs])),
+        "cpu_seconds": float(np.mean([run["cpu_seconds"] for run in runs])),
+        "target": TARGETS.get((dataset, records), {}).get(epsilon) if generator == "dp_moments" else None,
+        "published": PUBLISHED.get(generator, {}).get(dataset, {}).get(epsilon),
+        "best_published": PUBLISHED["best"][dataset].get(epsilon),
+        "settings": settings,
+        "runs": runs,
+    }
+
+
+def best(rows: list[dict]) -> dict[str, str]:
+    """The best private classifier of each client: trained on synthetic images, or released itself."""
+    found: dict[tuple, tuple[float, str]] = {}
+    for line in rows:
+        if line["generator"] in ("real", "gan"):
+            continue
+        cell = (line["dataset"], line["records"], line["epsilon"])
+        for value, how in ((line["accuracy"], "a classifier on the images of"), (line["itself"], "the classifier of")):
+            if value is not None:
+                found[cell] = max(found.get(cell, (0.0, "")), (value, f"{how} {line['generator']}"))
+    return {
+        f"best private, {dataset} {records} epsilon {epsilon:g}": f"{value:.4f}, {how}"
+        for (dataset, records, epsilon), (value, how) in sorted(found.items())
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
+    parser.add_argument("--generators", nargs="+", default=["real", "dp_moments", "dp_merf", "dp_teacher", "datalens"])
+    parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments = parser.parse_args()
+    params = config.load()
+    for seed in arguments.seeds:  # every cell once before any twice
+        for dataset in arguments.datasets:
+            train, test = train_and_test(dataset, arguments.images)
+            for key in _keys(arguments, dataset):
+                _add(params, key, seed, train, test)
+    rows = kept(NAME)
+    show(rows, hidden=HIDDEN, **best(rows))
+
+
+def _keys(arguments: argparse.Namespace, dataset: str) -> list[dict]:
+    return [
+        {"generator": generator, "dataset": dataset, "records": size, "epsilon": epsilon}
+        for generator in arguments.generators
+        for size in arguments.sizes
+        for epsilon in ([None] if generator == "real" else arguments.epsilons)
+    ]
+
+
+def _add(params: config.Params, key: dict, seed: int, train: Images, test: Images) -> None:
+    """Measures what is not kept, and keeps it; runs under other settings than today's give way."""
+    settings = settings_of(params, key)
+    if any(run["seed"] == seed for run in _runs(key, settings)):
+        return
+    with redirect_stdout(io.StringIO()):  # the generators' own lines
+        run = measure(params, key, seed, train, test)
+    print(*key.values(), f"seed {seed}: {run['accuracy']:.4f} in {run['cpu_seconds']:.0f} CPU-seconds", flush=True)
+    runs = sorted([*_runs(key, settings), run], key=lambda run: run["seed"])  # read anew: others may have written
+    others = [line for line in kept(NAME) if any(line[name] != value for name, value in key.items())]
+    rows = sorted([*others, row(key, settings, runs)], key=lambda line: [str(line[name]) for name in key])
+    keep(NAME, rows, **best(rows))
+
+
+def _runs(key: dict, settings: dict) -> list[dict]:
+    for line in kept(NAME):
+        if all(line[name] == value for name, value in key.items()) and line["settings"] == settings:
+            return line["runs"]
+    return []
+
+
+if __name__ == "__main__":
+    main()
