@@ -57,7 +57,8 @@ def _idx(path: Path) -> np.ndarray:
     """uint8, of the shape in the header: byte 3 is the number of axes, then a big-endian int32 for each."""
     content = gzip.decompress(path.read_bytes())
     axes = content[3]
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(np.frombuffer(content, ">i4", axes, 4))
+    shape = np.frombuffer(content, ">i4", axes, 4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()  # writable, as torch wants it
 
 
 def _text(value) -> str:

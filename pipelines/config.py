@@ -104,6 +104,43 @@ class DpMoments(Block):
     low_epsilon: LowEpsilon | None
 
 
+class Augmentation(Block):
+    rotation: NonNegative
+    scale: Fraction
+    shear: NonNegative
+    shift: NonNegative
+    elastic: NonNegative
+
+
+class WarmStart(Block):
+    images: Count
+    epochs: Count
+    batch: Count
+    learning_rate: Positive
+
+
+class DpTeacher(DpMoments):
+    teacher_share: OpenFraction
+    steps: Count
+    clipping_norm: Positive
+    learning_rate: Positive
+    momentum: Fraction
+    averaging: Fraction
+    classifier: Literal["mlp", "cnn"]
+    augmentation: Augmentation | None
+    warm_start: WarmStart
+
+
+class DpMerf(Block):
+    features: Count
+    length_scale: Positive
+    count_weight: Positive
+    network: Literal["mlp", "cnn"]
+    steps: Count
+    batch: number(int, "[2, inf)")
+    learning_rate: Positive
+
+
 class Gan(Block):
     steps: Count
     batch: Count
@@ -112,14 +149,22 @@ class Gan(Block):
     latent: Count
 
 
-GENERATORS = {"datalens": Datalens, "dp_moments": DpMoments, "gan": Gan}
+GENERATORS = {
+    "datalens": Datalens,
+    "dp_merf": DpMerf,
+    "dp_moments": DpMoments,
+    "dp_teacher": DpTeacher,
+    "gan": Gan,
+}
 
 
 class Synthesis(Block):
-    generators: list[Literal["datalens", "dp_moments", "gan"]]
+    generators: list[Literal["datalens", "dp_merf", "dp_moments", "dp_teacher", "gan"]]
     images: number(int, "[4, inf)")
     datalens: Datalens
+    dp_merf: DpMerf
     dp_moments: DpMoments
+    dp_teacher: DpTeacher
     gan: Gan
 
 
@@ -132,14 +177,6 @@ class Quality(Block):
     on_failure: Literal["warn", "fail"]
 
 
-class Augmentation(Block):
-    rotation: NonNegative
-    scale: Fraction
-    shear: NonNegative
-    shift: NonNegative
-    elastic: NonNegative
-
-
 class Profile(Block):
     source: Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "folder", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
@@ -149,6 +186,8 @@ class Profile(Block):
     augmentation: Augmentation | None
     datalens: dict
     dp_moments: dict
+    dp_merf: dict
+    dp_teacher: dict
     gan: dict
 
 
@@ -243,7 +282,11 @@ class Params(Block):
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
             for name in GENERATORS:
-                self.generator(dataset, name)
+                settings = self.generator(dataset, name)
+                network = getattr(settings, "classifier", getattr(settings, "network", None))
+                if network == "cnn" and min(profile.shape[:2]) < 16:
+                    where = "classifier" if hasattr(settings, "classifier") else "network"
+                    raise mistake(f"profiles.{dataset}.{name}.{where}", "cnn", "'mlp' for images below 16x16")
         inside = Path(os.path.relpath(self.prepare.root or "."))
         if ".." not in inside.parts and not inside.is_relative_to(RAW):
             raise mistake("prepare.root", self.prepare.root, f"'{RAW}', which Git ignores, or outside the project")
@@ -269,7 +312,7 @@ class Params(Block):
             raise mistake("partition.test_fraction", self.partition.test_fraction, "below 1 - validation_fraction")
         return self
 
-    def generator(self, dataset: str, name: str) -> Datalens | DpMoments | Gan:
+    def generator(self, dataset: str, name: str) -> Block:
         """The settings of generator `name`: its block under `synthesis`, overridden by the data set's profile."""
         overrides = getattr(self.profiles[dataset], name)
         merged = {**getattr(self.synthesis, name).model_dump(), **overrides}

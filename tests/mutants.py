@@ -43,10 +43,10 @@ MUTANTS = [
     ),
     Mutant(
         "halve the sensitivity of dpsgd",
-        "pipelines/federation/dp/per_sample.py",
+        "pipelines/privacy/per_sample.py",
         "scale = (clipping_norm / norms",
         "scale = (2 * clipping_norm / norms",
-        f"{T}/federation/dp/test_per_sample.py::test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm",
+        f"{T}/privacy/test_per_sample.py::test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm",
     ),
     Mutant(
         "charge a batch of fakes once",

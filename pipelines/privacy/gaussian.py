@@ -18,15 +18,20 @@ SLACK_SHARE = 1e-3  # of delta, set aside for the lattice
 
 @dataclass(frozen=True)
 class Budget:
-    """One client's (epsilon, delta) for one release of a generator. Infinite epsilon: a named non-private mode."""
+    """One client's (epsilon, delta) for one release of a generator. Infinite epsilon: a named non-private mode.
+
+    share: of mu squared, where this is a part of a release and the rest is spent by its other parts, in (0, 1].
+    """
 
     epsilon: float
     delta: float
+    share: float = 1.0
 
     @property
     def mu(self) -> float:
         """What may be spent: the exact bound at delta less the share kept for the lattice."""
-        return accounting.gdp_mu(epsilon=self.epsilon, delta=self.delta * (1 - SLACK_SHARE))
+        whole = accounting.gdp_mu(epsilon=self.epsilon, delta=self.delta * (1 - SLACK_SHARE))
+        return math.sqrt(self.share) * whole
 
     @property
     def private(self) -> bool:

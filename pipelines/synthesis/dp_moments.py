@@ -73,7 +73,9 @@ def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndar
     histogram = keep_classes(counts, sigma1 / _weights(settings)[1])
     roots = estimate_roots(second, counts, histogram > 0, sigma2, settings)
     public = {name: np.array(getattr(settings, name)) for name in ("centre", "cutoff", "contrast")}
-    return {"means": means, "roots": roots, "histogram": histogram, "shape": np.array(space.shape), **public}
+    public["shape"] = np.array(space.shape)
+    count = np.array(max(counts.sum(), LEAST_COUNT))  # of records, with noise
+    return {"means": means, "roots": roots, "histogram": histogram, "count": count, **public}
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
@@ -132,9 +134,9 @@ def estimate_means(first: np.ndarray, settings: DpMoments) -> tuple[np.ndarray, 
     return settings.clip * first[:, :-1] / (w0 * np.maximum(counts, LEAST_COUNT)[:, None]), counts
 
 
-def keep_classes(counts: np.ndarray, deviation: float) -> np.ndarray:
+def keep_classes(counts: np.ndarray, deviation: float, threshold: float = KEEP) -> np.ndarray:
     """The label histogram for sampling: noisy counts of the classes that stand out of the noise, normalised."""
-    kept = np.where(counts > KEEP * deviation, counts, 0.0)
+    kept = np.where(counts > threshold * deviation, counts, 0.0)
     kept = kept if kept.any() else np.eye(len(counts))[np.argmax(counts)]
     return kept / kept.sum()
 

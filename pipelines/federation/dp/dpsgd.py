@@ -14,10 +14,10 @@ from torch import nn
 
 from pipelines.config import Dpsgd, Profile
 from pipelines.datasets.containers import Images
-from pipelines.federation.dp.per_sample import clipped_sum
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.privacy import accounting
 from pipelines.privacy.ledger import Release
+from pipelines.privacy.per_sample import clipped_sum
 from pipelines.privacy.statement import Statement
 from pipelines.training.tensors import State, state_of, tensors, with_state
 

@@ -1,0 +1,139 @@
+"""`dp_teacher`: images of `dp_moments`, relabelled by a classifier that took noisy steps on the records themselves.
+
+Released: the two sums of dp_moments at 1 - `teacher_share` of mu squared, and T sums over *all* records of gradients
+clipped to C, each with N(0, (z C)^2). A sum's sensitivity is C when one record is added or removed. All records take
+part in every step, so nothing is sampled and the T adaptive steps cost mu = sqrt(T) / z exactly (Dong, Roth and Su);
+mu squared adds up to the budget's. Accounted in `plan`; released in `fit`, each step once.
+
+The start (a classifier trained on the images of dp_moments), the divisor (its noisy count), momentum and averaging are
+post-processing. The gradients are floats, and their noise is torch's normal from a generator seeded by the operating
+system, as in DP-SGD: the bound is that of exact arithmetic. The two first sums keep their discrete noise.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from models import classifiers
+from pipelines.config import DpTeacher
+from pipelines.datasets.containers import Images
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import Noise
+from pipelines.privacy.per_sample import clipped_sum
+from pipelines.privacy.statement import Statement
+from pipelines.synthesis import dp_moments
+from pipelines.synthesis.registry import Plan, Space
+from pipelines.training import supervised
+from pipelines.training.tensors import state_of, tensors, with_state
+
+KNOWN_FAILURES = "the images of dp_moments; a label is the classifier's guess, and classes it confuses stay confused"
+VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+PREFIX = "teacher."  # of the classifier's weights in the state
+
+
+def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
+    """Splits the budget between the moments and the T steps. No private record is read."""
+    moments = _moments_plan(settings, budget, space)
+    share = Budget(budget.epsilon, budget.delta, budget.share * settings.teacher_share)
+    multiplier = math.sqrt(settings.steps) / share.mu if budget.private else 0.0
+    details = {
+        "moments": {name: value for name, value in moments.statement.details.items() if name != "hyperparameters"},
+        "gradients": {
+            "sensitivity": settings.clipping_norm,
+            "sigma": multiplier * settings.clipping_norm,
+            "noise_multiplier": multiplier,
+            "T": settings.steps,
+            "mu": share.mu,
+            "noise": "torch normal, floats; generator seeded by the operating system",
+        },
+        "settings": settings.model_dump(),
+        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
+        "labels": "the released classifier's, of images drawn by the noisy histogram of release 1",
+    }
+    statement = Statement(
+        mechanism="dp_teacher (dp_moments, and full-batch noisy gradient steps of a classifier)",
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        mu=budget.mu,
+        guarantee="formal" if budget.private else "none",
+        noise="",
+        accountant="exact Gaussian DP (mu); discrete noise for the moments, float noise for the gradients",
+        details=details,
+    )
+    line = f"dp_teacher: {settings.steps} steps over all records, noise {multiplier:.3g} times the clipping norm each"
+    return Plan(settings, space, statement, lines=(*moments.lines, line))
+
+
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+    """The moments first; their images start the classifier; then T noisy steps on the records."""
+    settings, statement = plan.settings, plan.statement
+    moments = _moments_plan(settings, Budget(statement.epsilon, statement.delta), plan.space)
+    state = dp_moments.fit(shard, moments, noise, seed)
+    model = classifiers.build(settings.classifier, shape=plan.space.shape, classes=plan.space.classes, seed=seed)
+    _warm_start(model, state, settings, seed)
+    deviation = statement.details["gradients"]["sigma"]
+    _noisy_steps(model, shard, settings, deviation, float(state["count"]), noise.torch_generator("cpu"))
+    weights = {PREFIX + name: array for name, array in state_of(model).items()}
+    facts = {"classes": np.array(plan.space.classes), "cnn": np.array(int(settings.classifier == "cnn"))}
+    return {**state, **weights, **facts}
+
+
+def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
+    """Images of dp_moments with the classifier's labels."""
+    data = dp_moments.sample(state, count, seed)
+    model, (images, _) = classifier(state), tensors(data)
+    with torch.no_grad():
+        labels = torch.cat([model(part).argmax(1) for part in images.split(1000)])
+    return Images(data.images, labels.numpy(), data.ids)
+
+
+def classifier(state: dict[str, np.ndarray]) -> nn.Module:
+    """The released classifier of float images [B, C, H, W]."""
+    name, shape = "cnn" if state["cnn"] else "mlp", tuple(int(side) for side in state["shape"])
+    model = classifiers.build(name, shape=shape, classes=int(state["classes"]), seed=0)
+    weights = {name.removeprefix(PREFIX): array for name, array in state.items() if name.startswith(PREFIX)}
+    return with_state(model, weights).eval()
+
+
+def _moments_plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
+    part = Budget(budget.epsilon, budget.delta, budget.share * (1 - settings.teacher_share))
+    return dp_moments.plan(settings, part, space)
+
+
+def _warm_start(model: nn.Module, state: dict[str, np.ndarray], settings: DpTeacher, seed: int) -> None:
+    """Post-processing of the moments: no record is read."""
+    start = settings.warm_start
+    supervised.fit(
+        model,
+        dp_moments.sample(state, start.images, seed),
+        epochs=start.epochs,
+        batch=start.batch,
+        learning_rate=start.learning_rate,
+        seed=seed,
+        augmentation=settings.augmentation,
+        one_cycle=True,
+    )
+
+
+def _noisy_steps(
+    model: nn.Module, shard: Images, settings: DpTeacher, deviation: float, count: float, generator: torch.Generator
+) -> None:
+    """T steps of momentum along the noisy sums over `count`, the released number of records; the average of the
+    iterates stays in the model."""
+    images, labels = tensors(shard)
+    average = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    speed = {name: torch.zeros_like(tensor) for name, tensor in average.items()}
+    for _ in tqdm(range(settings.steps), desc="dp_teacher", disable=None, mininterval=1):
+        total = clipped_sum(model, images, labels, settings.clipping_norm)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                noisy = total[name] + deviation * torch.randn(parameter.shape, generator=generator)
+                speed[name] = settings.momentum * speed[name] + noisy / count
+                parameter -= settings.learning_rate * speed[name]
+                average[name] = settings.averaging * average[name] + (1 - settings.averaging) * parameter
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(average[name])
