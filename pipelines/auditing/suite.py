@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.auditing import black_box, canaries, dpsgd_step, moments, nearest, vote_sum
+from pipelines.auditing import black_box, canaries, dpsgd_step, embedding, moments, nearest, teacher_step, vote_sum
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
@@ -40,6 +40,8 @@ def mechanisms(effort: Effort) -> Found:
     return {
         "vote_sum": vote_sum.audit(BUDGET, runs=effort.runs, noise=noise),
         **moments.audit(BUDGET, runs=effort.runs, noise=noise),
+        "dp_merf": embedding.audit(BUDGET, runs=effort.runs, noise=noise),
+        "dp_teacher_step": teacher_step.audit(BUDGET, runs=effort.steps, noise=noise),
         "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps, noise=noise),
     }
 
@@ -61,6 +63,7 @@ def controls(effort: Effort) -> Found:
     noise, few, little = HalvedNoise(), effort.runs // 10, Budget(1.0, BUDGET.delta)
     halved = {
         "vote_sum": vote_sum.audit(BUDGET, runs=few, noise=noise),
+        "dp_merf": embedding.audit(BUDGET, runs=few, noise=noise),
         **moments.audit(BUDGET, runs=few, noise=noise),
         "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps // 5, noise=OsEntropy(), share_of_noise=0.5),
     }

@@ -12,14 +12,25 @@ import torch
 from imports import ROOT, closure, imported
 
 from pipelines.auditing import __main__ as command
-from pipelines.auditing import black_box, canaries, dpsgd_step, moments, nearest, picture, suite, vote_sum
+from pipelines.auditing import (
+    black_box,
+    canaries,
+    dpsgd_step,
+    embedding,
+    moments,
+    nearest,
+    picture,
+    suite,
+    teacher_step,
+    vote_sum,
+)
 from pipelines.federation.dp import dpsgd
 from pipelines.privacy import accounting
 from pipelines.privacy.audits.verdict import of_epsilon, of_mu
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.reporting import canvas
-from pipelines.synthesis import datalens, dp_moments, votes
+from pipelines.synthesis import datalens, dp_merf, dp_moments, dp_teacher, votes
 
 BUDGET, NOISE = suite.BUDGET, OsEntropy()
 FEW = 1000  # runs that suffice for a bug
@@ -56,6 +67,18 @@ def test_both_releases_of_dp_moments_leak_what_they_claim_alone_and_together():
 
 def test_a_dpsgd_step_leaks_what_it_claims():
     assert holds(dpsgd_step.audit(BUDGET, runs=5000, noise=NOISE))
+
+
+def test_the_release_of_dp_merf_leaks_what_it_claims():
+    verdict = embedding.audit(BUDGET, runs=6000, noise=NOISE)
+    assert holds(verdict)
+    assert verdict.mu_claimed == BUDGET.mu
+
+
+def test_a_step_of_dp_teacher_leaks_what_its_share_claims():
+    verdict = teacher_step.audit(BUDGET, runs=5000, noise=NOISE)
+    assert holds(verdict)
+    assert verdict.mu_claimed**2 == pytest.approx(0.6 * BUDGET.mu**2)
 
 
 # the worst cases are the worst
@@ -125,6 +148,17 @@ def test_a_gradient_clipped_to_twice_the_norm_is_caught(monkeypatch):
     real = dpsgd.clipped_sum
     monkeypatch.setattr(dpsgd, "clipped_sum", lambda *args: real(*args[:-1], 2 * args[-1]))
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
+
+
+def test_features_of_twice_the_norm_are_caught(monkeypatch):
+    monkeypatch.setattr(dp_merf, "features", twice(dp_merf.features))
+    assert not embedding.audit(BUDGET, runs=FEW, noise=NOISE).passed
+
+
+def test_a_teacher_whose_clip_is_twice_its_claim_is_caught(monkeypatch):
+    clipped = dp_teacher.clipped_sum
+    monkeypatch.setattr(dp_teacher, "clipped_sum", lambda *given: clipped(*given[:-1], 2 * given[-1]))
+    assert not teacher_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
 
 def test_a_dpsgd_step_without_noise_is_caught(monkeypatch):

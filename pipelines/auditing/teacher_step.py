@@ -1,0 +1,64 @@
+"""The two-worlds audit of a full-batch noisy step of `dp_teacher`: the mu of its share of the budget, for T = 1.
+
+What the adversary sees is the classifier after the step, without averaging: what averaging makes of it is
+post-processing. Worst case as for a DP-SGD step: one record whose gradient is longer than the clip, or none.
+"""
+
+import numpy as np
+
+from pipelines.auditing import dpsgd_step, worlds
+from pipelines.config import DpTeacher, WarmStart
+from pipelines.datasets.containers import Images
+from pipelines.privacy.audits import gdp
+from pipelines.privacy.audits.verdict import Verdict
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.noise import Noise
+from pipelines.synthesis import dp_teacher
+from pipelines.synthesis.registry import Space
+from pipelines.training.tensors import state_of, with_state
+
+SPACE = Space(height=2, width=2, channels=1, classes=2)
+SETTINGS = DpTeacher(
+    centre=0.5,
+    cutoff=2,
+    clip=1.0,
+    count_weight=0.5,
+    residual_clip=0.5,
+    first_share=0.5,
+    inflation=1.0,
+    contrast=1.0,
+    low_epsilon=None,
+    teacher_share=0.6,
+    steps=1,
+    clipping_norm=0.3,
+    learning_rate=0.5,
+    momentum=0.0,
+    averaging=0.0,
+    classifier="mlp",
+    augmentation=None,
+    warm_start=WarmStart(images=1, epochs=1, batch=1, learning_rate=1e-3),
+)
+
+
+def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETTINGS) -> Verdict:
+    """`runs` steps from the same weights in each world, with the noise that `dp_teacher.plan` planned."""
+    details = dp_teacher.plan(settings, budget, SPACE).statement.details["gradients"]
+    model, generator = dpsgd_step.network(), noise.torch_generator("cpu")
+    start = state_of(model)
+
+    def moved(with_canary: bool, deviation: float) -> np.ndarray:
+        with_state(model, start)
+        dp_teacher._noisy_steps(model, shard(with_canary), settings, deviation, 1.0, generator)
+        return dpsgd_step._flat(state_of(model)) - dpsgd_step._flat(start)
+
+    direction = moved(True, 0.0) - moved(False, 0.0)
+    absent, present = (
+        np.array([moved(there, details["sigma"]) @ direction for _ in range(runs)]) for there in (False, True)
+    )
+    return gdp.audit(absent, present, mu_claimed=details["mu"], delta=budget.delta, confidence=worlds.CONFIDENCE)
+
+
+def shard(with_canary: bool) -> Images:
+    """One white image with a label that the network does not expect, or none."""
+    images, labels = (tensor.numpy() for tensor in dpsgd_step.lot(with_canary))
+    return Images((images * 255).astype(np.uint8).transpose(0, 2, 3, 1), labels, labels)
