@@ -31,6 +31,7 @@ from pipelines.training.tensors import state_of, tensors, with_state
 
 KNOWN_FAILURES = "the images of dp_moments; a label is the classifier's guess, and classes it confuses stay confused"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+FLOAT_NOISE = "for the gradients torch's normal, floats, from a generator of the same source"
 PREFIX = "teacher."  # of the classifier's weights in the state
 
 
@@ -47,7 +48,6 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
             "noise_multiplier": multiplier,
             "T": settings.steps,
             "mu": share.mu,
-            "noise": "torch normal, floats; generator seeded by the operating system",
         },
         "settings": settings.model_dump(),
         "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
@@ -59,7 +59,7 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
         delta=budget.delta,
         mu=budget.mu,
         guarantee="formal" if budget.private else "none",
-        noise="",
+        noise=FLOAT_NOISE,
         accountant="exact Gaussian DP (mu); discrete noise for the moments, float noise for the gradients",
         details=details,
     )

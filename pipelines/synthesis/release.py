@@ -31,10 +31,12 @@ def announce(plan: Plan, name: str, generators: int) -> None:
 
 
 def described(plan: Plan, noise: Noise) -> Statement:
-    """The plan's statement with the noise it will be made with, which may void its guarantee."""
+    """The plan's statement with the noise it will be made with, which may void its guarantee; noise of another kind
+    beside the discrete one is named by the plan."""
     if plan.statement.guarantee != "formal":
         return plan.statement
-    return replace(plan.statement, guarantee=noise.guarantee, noise=noise.source)
+    named = "; ".join(filter(None, (noise.source, plan.statement.noise)))
+    return replace(plan.statement, guarantee=noise.guarantee, noise=named)
 
 
 def entry(name: str, version: int, plan: Plan, statement: Statement, *, data: str, seed: int) -> Release:

@@ -11,8 +11,8 @@ from pipelines.config import DpTeacher
 from pipelines.datasets.containers import Images
 from pipelines.privacy import accounting
 from pipelines.privacy.gaussian import Budget
-from pipelines.privacy.noise import SeededForTests
-from pipelines.synthesis import dp_moments, dp_teacher
+from pipelines.privacy.noise import OsEntropy, SeededForTests
+from pipelines.synthesis import dp_moments, dp_teacher, release
 from pipelines.training.tensors import state_of, tensors
 
 BUDGET = Budget(5.0, 1e-5)
@@ -54,6 +54,14 @@ def test_the_parts_spend_exactly_the_budget(teacher_settings, small_space, share
     assert everything == pytest.approx(budget.mu, rel=1e-9)
     claimed = min(epsilon, accounting.LARGEST_EPSILON)
     assert accounting.gdp_delta(epsilon=claimed, mu=everything) <= 1e-5
+
+
+def test_the_statement_names_both_kinds_of_noise(teacher_settings, small_space):
+    plan = dp_teacher.plan(teacher_settings(), BUDGET, small_space)
+    statement = release.described(plan, OsEntropy())
+    assert statement.guarantee == "formal"
+    assert "discrete Gaussian" in statement.noise and "torch's normal, floats" in statement.noise
+    assert release.described(plan, SeededForTests(0)).guarantee == "none"
 
 
 def test_small_budgets_are_told_by_the_clients_epsilon(teacher_settings, small_space):

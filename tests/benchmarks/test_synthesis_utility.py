@@ -1,0 +1,78 @@
+"""The benchmark's bookkeeping: restarts measure nothing twice, other settings measure anew, the best is the best."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from benchmarks import common, synthesis_utility
+from pipelines import config
+
+KEY = {"generator": "dp_moments", "dataset": "mnist", "records": 12_000, "epsilon": 10.0}
+
+
+@pytest.fixture
+def params(monkeypatch, tmp_path):
+    params = config.load(common.Path(__file__).parents[2] / "params.yaml")
+    monkeypatch.setattr(common, "RESULTS", tmp_path / "results")
+    return params
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """(key, seed) of each measurement; accuracies 0.5, 0.6, ... in turn."""
+    calls = []
+
+    def measure(params, key, seed, train, test):
+        calls.append((tuple(key.values()), seed))
+        value = 0.4 + 0.1 * len(calls)
+        return {"seed": seed, "accuracy": value, "itself": None, "fid": 1.0, "cpu_seconds": 2.0}
+
+    monkeypatch.setattr(synthesis_utility, "measure", measure)
+    return calls
+
+
+def test_each_cell_is_kept_when_done_and_not_measured_again(params, measured):
+    for seed in (1, 0, 1, 0):
+        synthesis_utility._add(params, KEY, seed, None, None)
+    assert [seed for _, seed in measured] == [1, 0]
+    (line,) = common.kept("synthesis_utility")
+    assert [run["seed"] for run in line["runs"]] == [0, 1]
+    assert line["accuracy"] == pytest.approx(0.55) and line["spread"] == pytest.approx(0.05)
+    assert line["target"] == 0.955 and line["best_published"] == 0.981
+
+
+def test_other_settings_are_measured_anew(params, measured):
+    synthesis_utility._add(params, KEY, 0, None, None)
+    profile = params.profiles["mnist"]
+    other = profile.model_copy(update={"dp_moments": {**profile.dp_moments, "inflation": 1.3}})
+    changed = params.model_copy(update={"profiles": {**params.profiles, "mnist": other}})
+    synthesis_utility._add(changed, KEY, 0, None, None)
+    (line,) = common.kept("synthesis_utility")
+    assert len(measured) == 2 and len(line["runs"]) == 1 and line["accuracy"] == pytest.approx(0.6)
+
+
+def test_the_best_private_classifier_is_named_and_non_private_ones_are_not():
+    line = {"dataset": "mnist", "records": 12_000, "epsilon": 10.0, "accuracy": 0.9, "itself": None}
+    rows = [
+        {**line, "generator": "dp_moments"},
+        {**line, "generator": "dp_teacher", "accuracy": 0.8, "itself": 0.95},
+        {**line, "generator": "gan", "accuracy": 0.99},
+        {**line, "generator": "real", "accuracy": 0.99, "epsilon": None},
+    ]
+    found = {"best private, mnist 12000 epsilon 10": "0.9500, the classifier of dp_teacher"}
+    assert synthesis_utility.best(rows) == found
+
+
+def test_images_are_read_as_torchvision_lays_them_out(tmp_path):
+    raw = tmp_path / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    images, labels = np.arange(24, dtype=np.uint8).reshape(2, 3, 4), np.array([7, 1], np.uint8)
+    for part in ("train", "t10k"):
+        for name, array in (("images-idx3", images), ("labels-idx1", labels)):
+            header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
+            (raw / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(header + array.tobytes()))
+    train, test = common.train_and_test("mnist", tmp_path)
+    np.testing.assert_array_equal(train.images[..., 0], images)
+    np.testing.assert_array_equal(test.labels, labels)
+    assert train.ids.tolist() == [0, 1] and train.labels.dtype == np.int64
