@@ -110,6 +110,7 @@ class Augmentation(Block):
     shear: NonNegative
     shift: NonNegative
     elastic: NonNegative
+    noise: NonNegative
 
 
 class WarmStart(Block):

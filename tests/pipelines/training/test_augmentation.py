@@ -6,8 +6,8 @@ import torch
 from pipelines.config import Augmentation
 from pipelines.training.augmentation import warp
 
-STILL = {"rotation": 0.0, "scale": 0.0, "shear": 0.0, "shift": 0.0, "elastic": 0.0}
-STRONG = {"rotation": 0.5, "scale": 0.3, "shear": 0.4, "shift": 3.0, "elastic": 2.0}
+STILL = {"rotation": 0.0, "scale": 0.0, "shear": 0.0, "shift": 0.0, "elastic": 0.0, "noise": 0.0}
+STRONG = {"rotation": 0.5, "scale": 0.3, "shear": 0.4, "shift": 3.0, "elastic": 2.0, "noise": 0.0}
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -28,7 +28,7 @@ def test_all_zero_settings_are_the_identity(images):
     torch.testing.assert_close(apply(images), images, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("knob", sorted(STRONG))
+@pytest.mark.parametrize("knob", sorted(set(STRONG) - {"noise"}))
 def test_every_knob_changes_every_image(images, knob):
     changed = apply(images, **{knob: STRONG[knob]})
     assert torch.all((changed - images).flatten(1).abs().amax(1) > 1e-3)
@@ -98,3 +98,12 @@ def test_elastic_displacements_are_in_pixels():
     ramp = (torch.arange(101.0) / 101).expand(1, 1, 101, 101)
     moved = (apply(ramp.expand(200, -1, -1, -1), elastic=1.5) - ramp)[:, :, 20:-20, 20:-20] * 101
     assert 0.5 * 1.5 < moved.std().item() < 1.1 * 1.5
+
+
+def test_noise_has_its_deviation_on_every_pixel_and_none_of_the_warps_change():
+    images = torch.rand(50, 1, 20, 20, generator=generator(1))
+    plain, noisy = apply(images, seed=4, rotation=0.2), apply(images, seed=4, rotation=0.2, noise=0.3)
+    added = noisy - plain
+    assert added.std().item() == pytest.approx(0.3, rel=0.02) and abs(added.mean().item()) < 0.01
+    assert (added.flatten(1).std(0) > 0.15).all()
+    assert noisy.min() < 0 and noisy.max() > 1  # not cut

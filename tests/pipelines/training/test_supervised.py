@@ -125,7 +125,7 @@ def test_batches_visit_every_position_once():
 
 def test_augmentation_takes_part_in_training(train):
     warped, plain = new(), new()
-    still = Augmentation(rotation=0.0, scale=0.0, shear=0.0, shift=2.0, elastic=0.0)
+    still = Augmentation(rotation=0.0, scale=0.0, shear=0.0, shift=2.0, elastic=0.0, noise=0.0)
     supervised.fit(warped, train, epochs=1, augmentation=still, **SETTINGS)
     supervised.fit(plain, train, epochs=1, **SETTINGS)
     assert not same(state_of(warped), state_of(plain))
