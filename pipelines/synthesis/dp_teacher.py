@@ -29,7 +29,7 @@ from pipelines.synthesis.registry import Plan, Space
 from pipelines.training import supervised
 from pipelines.training.tensors import state_of, tensors, with_state
 
-KNOWN_FAILURES = "the images of dp_moments; a label is the classifier's guess, and classes it confuses stay confused"
+KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 FLOAT_NOISE = "for the gradients torch's normal, floats, from a generator of the same source"
 PREFIX = "teacher."  # of the classifier's weights in the state
