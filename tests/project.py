@@ -1,5 +1,6 @@
 """A FedLens checkout of its own, at tiny size, to run real stages and real `dvc repro` in."""
 
+import json
 import os
 import subprocess
 import sys
@@ -53,7 +54,9 @@ class Project:
 def tiny(params: dict) -> None:
     """Two clients, every stage in seconds, on images of the user's own that carry a canary (`own_images`)."""
     params["datasets"] = ["own"]
-    params["profiles"]["own"] = {**params["profiles"]["digits"], "source": "npz", "classes": 3}
+    plain = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
+    digits = json.loads(json.dumps(plain["profiles"]["digits"]))  # a copy without aliases: each block by itself
+    params["profiles"]["own"] = {**digits, "source": "npz", "classes": 3}
     params["profiles"]["own"]["datalens"]["teachers"] = 8
     params["profiles"]["own"]["datalens"]["steps"] = 2
     params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
