@@ -1,15 +1,9 @@
-"""What the benchmarks share: one printed table, benchmarks/results/NAME.json, and the 28x28 data sets."""
+"""What the benchmarks share: one printed table, and benchmarks/results/NAME.json."""
 
-import gzip
 import json
 from pathlib import Path
 
-import numpy as np
-
-from pipelines.datasets.containers import Images
-
 RESULTS = Path("benchmarks/results")
-FOLDERS = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST"}  # as torchvision names them
 
 
 def publish(name: str, rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:
@@ -39,26 +33,6 @@ def kept(name: str) -> list[dict]:
     """The rows of an earlier run, or none."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
-
-
-def train_and_test(dataset: str, folder: Path) -> tuple[Images, Images]:
-    """MNIST or Fashion-MNIST from the .gz files in torchvision's layout: 60,000 and 10,000 images."""
-    raw = folder / FOLDERS[dataset] / "raw"
-    return _images(raw, "train"), _images(raw, "t10k")
-
-
-def _images(raw: Path, part: str) -> Images:
-    images = _idx(raw / f"{part}-images-idx3-ubyte.gz")[..., None]
-    labels = _idx(raw / f"{part}-labels-idx1-ubyte.gz").astype(np.int64)
-    return Images(images, labels, np.arange(len(labels)))
-
-
-def _idx(path: Path) -> np.ndarray:
-    """uint8, of the shape in the header: byte 3 is the number of axes, then a big-endian int32 for each."""
-    content = gzip.decompress(path.read_bytes())
-    axes = content[3]
-    shape = np.frombuffer(content, ">i4", axes, 4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()  # writable, as torch wants it
 
 
 def _text(value) -> str:

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
-from benchmarks.common import keep, kept, show, train_and_test
+from benchmarks.common import keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
+from pipelines.datasets import sources
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
 from pipelines.privacy.gaussian import Budget
@@ -147,7 +148,9 @@ def main() -> None:
     params = config.load()
     for seed in arguments.seeds:  # every cell once before any twice
         for dataset in arguments.datasets:
-            train, test = train_and_test(dataset, arguments.images)
+            profile = params.profiles[dataset]
+            public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
+            train, test = sources.read(dataset, **public, root=arguments.images)
             for key in _keys(arguments, dataset):
                 _add(params, key, seed, train, test)
     rows = kept(NAME)

@@ -1,8 +1,5 @@
 """The benchmark's bookkeeping: restarts measure nothing twice, other settings measure anew, the best is the best."""
 
-import gzip
-
-import numpy as np
 import pytest
 
 from benchmarks import common, synthesis_utility
@@ -62,17 +59,3 @@ def test_the_best_private_classifier_is_named_and_non_private_ones_are_not():
     ]
     found = {"best private, mnist 12000 epsilon 10": "0.9500, the classifier of dp_teacher"}
     assert synthesis_utility.best(rows) == found
-
-
-def test_images_are_read_as_torchvision_lays_them_out(tmp_path):
-    raw = tmp_path / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    images, labels = np.arange(24, dtype=np.uint8).reshape(2, 3, 4), np.array([7, 1], np.uint8)
-    for part in ("train", "t10k"):
-        for name, array in (("images-idx3", images), ("labels-idx1", labels)):
-            header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
-            (raw / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(header + array.tobytes()))
-    train, test = common.train_and_test("mnist", tmp_path)
-    np.testing.assert_array_equal(train.images[..., 0], images)
-    np.testing.assert_array_equal(test.labels, labels)
-    assert train.ids.tolist() == [0, 1] and train.labels.dtype == np.int64
