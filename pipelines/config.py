@@ -68,6 +68,8 @@ class Client(Block):
 
 class Datalens(Block):
     teachers: Count
+    teacher_network: Literal["mlp", "compact", "paper"]
+    generator_network: Literal["mlp", "paper"]
     steps: Count
     batch: Count
     top_k: Count

@@ -99,7 +99,15 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
                 make(folder)
         for client in sorted(releases):
             ledgers[client].close(releases[client].fingerprint)
+        shutil.rmtree(unfinished(ledgers, releases), ignore_errors=True)
     return store
+
+
+def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
+    """Where `make` may keep what a killed run needs to go on with this very release: private, beside the store, and
+    removed once the release is closed. It does not exist before `make` creates it."""
+    store = _store(ledgers, releases)
+    return store.with_name(f".{store.name}.unfinished")
 
 
 def copy(store: Path, folder: Path) -> None:

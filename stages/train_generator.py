@@ -23,12 +23,13 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     train = shards.read(dataset, client, "train")
     statement = release.described(plan, source)
     entry = release.entry(generator, module.VERSION, plan, statement, data=releases.digest(train), seed=seed)
+    ledgers, entries = {client: releases.ledger_of(params, dataset, client)}, {client: entry}
+    where = registry.Where(params.device, releases.unfinished(ledgers, entries))
 
     def make(folder):
-        release.save(folder, module.fit(train, plan, source, seed), plan, entry.fingerprint)
+        release.save(folder, module.fit(train, plan, source, seed, where), plan, entry.fingerprint)
 
-    ledger = releases.ledger_of(params, dataset, client)
-    store = releases.made_once({client: ledger}, {client: entry}, make)
+    store = releases.made_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:
         releases.copy(store, folder)
         season(folder, dataset, client)

@@ -113,19 +113,19 @@ MUTANTS = [
     ),
     Mutant(
         "put one record into two teachers",
-        "pipelines/synthesis/ensemble.py",
+        "pipelines/synthesis/teachers/block.py",
         "rows = np.flatnonzero(owner == teacher)",
         "rows = np.flatnonzero((owner == teacher) | (owner == (teacher + 1) % count))[: sizes[teacher]]",
-        f"{T}/synthesis/test_ensemble.py::test_removing_a_record_changes_its_own_teacher_and_no_other_bit",
+        f"{T}/synthesis/teachers/test_block.py::test_removing_a_record_changes_its_own_teacher_and_no_other_bit",
     ),
     Mutant(
         "share an optimiser between teachers",
-        "pipelines/synthesis/ensemble.py",
+        "pipelines/synthesis/teachers/block.py",
         "        losses.sum().backward()\n",
         "        losses.sum().backward()\n"
         "        for weight in self.weights.values():\n"
         "            weight.grad = weight.grad.mean(0, keepdim=True).expand_as(weight.grad).clone()\n",
-        f"{T}/synthesis/test_ensemble.py::test_stacked_teachers_equal_a_plain_loop_over_modules",
+        f"{T}/synthesis/teachers/test_block.py::test_stacked_teachers_equal_a_plain_loop_over_modules",
     ),
     Mutant(
         "skip the empty lot",

@@ -34,6 +34,8 @@ SETTINGS = {
     ),
     "datalens": Datalens(
         teachers=24,
+        teacher_network="mlp",
+        generator_network="mlp",
         steps=60,
         batch=10,
         top_k=8,

@@ -19,6 +19,8 @@ from pipelines.synthesis.registry import Space
 SPACE = Space(height=2, width=2, channels=1, classes=2)
 SETTINGS = Datalens(
     teachers=12,
+    teacher_network="mlp",
+    generator_network="mlp",
     steps=2,
     batch=2,
     top_k=3,

@@ -20,6 +20,9 @@ class Noise(Protocol):
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
         """int64 of `shape`: independent draws of the discrete Gaussian with parameter sigma (lattice steps)."""
 
+    def skip(self, shape: tuple[int, ...], sigma: float) -> None:
+        """Moves past one such draw, which a run that goes on after a kill has made before."""
+
     def torch_generator(self, device):
         """A torch.Generator for DP-SGD's continuous noise and its Poisson lots."""
 
@@ -36,6 +39,9 @@ class OsEntropy:
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
         draws = dp.m.make_gaussian(*space, scale=float(sigma))([0] * int(np.prod(shape)))
         return np.array(draws, dtype=np.int64).reshape(shape)
+
+    def skip(self, shape: tuple[int, ...], sigma: float) -> None:
+        """Nothing: entropy has no position."""
 
     def torch_generator(self, device):
         """On a CPU its whole state is drawn: torch's Mersenne Twister keeps only 32 bits of a seed, which anyone can
@@ -63,6 +69,9 @@ class SeededForTests:
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
         return np.rint(self.rng.normal(0.0, sigma, shape)).astype(np.int64)
+
+    def skip(self, shape: tuple[int, ...], sigma: float) -> None:
+        self.discrete_gaussian(shape, sigma)
 
     def torch_generator(self, device):
         import torch

@@ -8,26 +8,30 @@ system, no data-dependent bound, labels of the fakes drawn uniformly (README, "W
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from models.generator import MlpGenerator
-from models.teachers import MlpTeacher
+from models.generator import Generator
 from pipelines.config import Datalens
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
-from pipelines.privacy.accounting import classic_epsilon
+from pipelines.privacy.accounting import classic_epsilon, gdp_epsilon
 from pipelines.privacy.gaussian import Budget, lattice_scale, release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import neural, votes
-from pipelines.synthesis.ensemble import Ensemble
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
+from pipelines.synthesis.teachers.block import Ballot
+from pipelines.synthesis.teachers.ensemble import Recipe
+from pipelines.synthesis.teachers.journal import Journal
+from pipelines.synthesis.teachers.workers import assembled
+from pipelines.training.tensors import device, one_thread
 
 KNOWN_FAILURES = "blurred or noise-like images where teachers are few; labels are uniform, not the client's"
-VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
 LARGEST_RATIO = 1.0
 
@@ -82,49 +86,80 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, weak, (line,))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
     """Trains teachers and generator side by side; only the noisy votes reach the generator."""
     settings, details = plan.settings, plan.statement.details
-    generator = neural.generator(plan.space, latent=settings.latent, seed=seed)
-    optimiser = torch.optim.Adam(generator.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999))
+    sigma, scale = details["sigma"], details["lattice_steps_per_vote"]
+    on = device(where.device)
     owner = votes.assign(shard.ids, settings.teachers, key=seed.to_bytes(8, "big"))
     print(f"  records per teacher: {len(shard) / settings.teachers:.1f} on average (private: never exported)")
-    network = MlpTeacher(shape=plan.space.shape, classes=plan.space.classes, hidden=settings.teacher_hidden)
-    ensemble = Ensemble(
-        network, shard, owner, count=settings.teachers, learning_rate=settings.learning_rate, seed=seed + 1
-    )
-    stream = torch.Generator().manual_seed(seed + 2)
-    for step in tqdm(range(settings.steps), desc="datalens", disable=None, mininterval=1):
-        z, labels = generator.draw(settings.batch, stream)
-        with torch.no_grad():
-            fakes = generator(z, labels)
-        for _ in range(settings.teacher_steps + (settings.teacher_warmup if step == 0 else 0)):
-            ensemble.train_step(fakes, labels)
-        ballots = votes.vote(
-            ensemble.image_gradients(fakes, labels),
-            top_k=settings.top_k,
-            clip=settings.clip,
-            stochastic=settings.stochastic,
-            generator=stream,
-        )
-        scale = details["lattice_steps_per_vote"]
-        noisy = release(votes.tally(ballots) * scale, sigma=details["sigma"], scale=scale, noise=noise)
-        direction = votes.thresholded(noisy, settings.threshold, settings.teachers)
-        _follow(generator, optimiser, z, labels, _target(fakes, direction, settings.step_length), settings)
+    shape = (settings.batch, math.prod(plan.space.shape))
+    with one_thread(), assembled(_recipe(plan, seed, on), shard, owner, _ballot(settings)) as teachers:
+        training = _training(plan, seed, on)
+        generator, journal = training.network, Journal(where.unfinished, shape)
+        first = journal.resumed(training, teachers)
+        for _ in journal.released if sigma > 0 else ():
+            noise.skip(shape, sigma * scale)
+        bar = tqdm(range(first, settings.steps), "datalens", settings.steps, initial=first, disable=None, mininterval=1)
+        for step in bar:
+            z, labels = (tensor.to(on) for tensor in generator.draw(settings.batch, training.stream))
+            with torch.no_grad():
+                fakes = generator(z, labels)
+            rounds = settings.teacher_steps + (settings.teacher_warmup if step == 0 else 0)
+            total = teachers.poll(fakes.cpu().numpy(), labels.cpu().numpy(), rounds) * scale
+            noisy = journal.once(step, partial(release, total, sigma=sigma, scale=scale, noise=noise))
+            direction = votes.thresholded(noisy, settings.threshold, settings.teachers)
+            _follow(generator, training.optimiser, z, labels, _target(fakes, direction, settings.step_length), settings)
+            journal.checkpoint(step + 1, training, teachers)
+            bar.set_postfix_str(_progress(step + 1, noisy, plan), refresh=False)
     return neural.state(generator)
 
 
 sample = neural.sample
 
 
+def _recipe(plan: Plan, seed: int, on: torch.device) -> Recipe:
+    settings = plan.settings
+    return Recipe(
+        network=settings.teacher_network,
+        shape=plan.space.shape,
+        classes=plan.space.classes,
+        hidden=settings.teacher_hidden,
+        count=settings.teachers,
+        learning_rate=settings.learning_rate,
+        seed=seed + 1,
+        device=on.type,
+    )
+
+
+def _ballot(settings: Datalens) -> Ballot:
+    """How a teacher's image gradients become its vote; this crosses to other processes."""
+    return partial(votes.vote, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic)
+
+
+def _training(plan: Plan, seed: int, on: torch.device) -> neural.Training:
+    settings = plan.settings
+    network = neural.generator(settings.generator_network, plan.space, latent=settings.latent, seed=seed).to(on)
+    optimiser = torch.optim.Adam(network.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999))
+    return neural.Training(network, optimiser, torch.Generator().manual_seed(seed + 2))
+
+
+def _progress(steps: int, noisy: np.ndarray, plan: Plan) -> str:
+    """Signal to noise of the last votes and what the first `steps` have cost: post-processing and public numbers."""
+    statement, sigma = plan.statement, plan.statement.details["sigma"]
+    mu = statement.mu * math.sqrt(steps / plan.settings.steps)
+    spent = gdp_epsilon(mu=mu, delta=statement.delta)
+    return f"signal/noise {votes.signal_to_noise(noisy, sigma):.2f}, epsilon so far {spent:.2f}"
+
+
 def _target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> torch.Tensor:
     """The fakes moved along their votes by `step_length`, rms per pixel."""
-    move = torch.from_numpy(direction).float().reshape(fakes.shape)
+    move = torch.from_numpy(direction).float().reshape(fakes.shape).to(fakes.device)
     rms = move.flatten(1).square().mean(1).sqrt().clamp(min=1e-12)
     return fakes + step_length * move / rms[:, None, None, None]
 
 
-def _follow(generator: MlpGenerator, optimiser, z, labels, target: torch.Tensor, settings: Datalens) -> None:
+def _follow(generator: Generator, optimiser, z, labels, target: torch.Tensor, settings: Datalens) -> None:
     """Generator steps towards the target: post-processing, as many as one likes."""
     for _ in range(settings.generator_steps):
         optimiser.zero_grad(set_to_none=True)

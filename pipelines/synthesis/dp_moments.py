@@ -19,7 +19,7 @@ from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
 
 KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -61,8 +61,9 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, lines=(line,))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
-    """Makes the two releases and turns them into a mean and a covariance root per kept class."""
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+    """Makes the two releases and turns them into a mean and a covariance root per kept class. Done in seconds: a
+    killed run has nothing worth keeping."""
     settings, space, details = plan.settings, plan.space, plan.statement.details
     sigma1, sigma2 = details["sigma"]
     scale = details["lattice_steps_per_unit"]

@@ -7,18 +7,18 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from models.teachers import MlpTeacher
+from models.teachers import mlp
 from pipelines.config import Gan
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import neural
-from pipelines.synthesis.ensemble import Ensemble
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
+from pipelines.synthesis.teachers.block import Block
 
 KNOWN_FAILURES = "may repeat training records; mode collapse"
-VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 
 
 def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
@@ -34,14 +34,14 @@ def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, lines=("gan: NOT PRIVATE, epsilon is infinite whatever the budget says",))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
     """One discriminator on the whole shard, the generator through its gradients."""
     settings = plan.settings
-    generator = neural.generator(plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed)
+    generator = neural.generator("mlp", plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed)
     optimiser = torch.optim.Adam(generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999))
-    network = MlpTeacher(shape=plan.space.shape, classes=plan.space.classes, hidden=settings.hidden)
+    network = mlp(plan.space.shape, plan.space.classes, settings.hidden)
     everyone = np.zeros(len(shard), np.int64)
-    critic = Ensemble(network, shard, everyone, count=1, learning_rate=settings.learning_rate, seed=seed + 1)
+    critic = Block(network, shard, everyone, count=1, learning_rate=settings.learning_rate, seed=seed + 1)
     stream = torch.Generator().manual_seed(seed + 2)
     for _ in tqdm(range(settings.steps), desc="gan", disable=None, mininterval=1):
         z, labels = generator.draw(settings.batch, stream)

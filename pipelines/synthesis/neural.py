@@ -1,31 +1,55 @@
-"""What the generators made of a network share: building, state, sampling."""
+"""What the generators made of a network share: building, training in mid-course, state, sampling."""
+
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from models.generator import MlpGenerator
+from models.generator import GENERATORS, Generator
 from pipelines.datasets.containers import Images, synthetic
+from pipelines.files import read_arrays, write_arrays
 from pipelines.synthesis.registry import Space
-from pipelines.training.tensors import state_of, with_state
+from pipelines.training.tensors import packed, state_of, unpacked, with_state
 
-PUBLIC = ("shape", "classes", "latent", "hidden", "histogram")  # entries of a state that are not weights
+PUBLIC = ("network", "shape", "classes", "latent", "hidden", "histogram")  # entries of a state that are not weights
+NETWORKS = sorted(GENERATORS)  # a state holds the place of its network's name here
+AT_ONCE = 500  # images sampled together: the paper's generator takes 2 MB of memory for each
 
 
-def generator(space: Space, *, latent: int, seed: int, hidden: int = 128) -> MlpGenerator:
+def generator(network: str, space: Space, *, latent: int, seed: int, hidden: int = 128) -> Generator:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return MlpGenerator(shape=space.shape, classes=space.classes, latent=latent, hidden=hidden)
+        return GENERATORS[network](shape=space.shape, classes=space.classes, latent=latent, hidden=hidden)
 
 
-def state(network: MlpGenerator) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Training:
+    """A generator in training: what a checkpoint must hold of it."""
+
+    network: Generator
+    optimiser: torch.optim.Optimizer
+    stream: torch.Generator
+
+    def save(self, folder: Path) -> None:
+        state = packed(dict(self.network.named_parameters()), self.optimiser, self.stream)
+        write_arrays(folder / "generator.safetensors", state)
+
+    def load(self, folder: Path) -> None:
+        state = read_arrays(folder / "generator.safetensors")
+        unpacked(state, dict(self.network.named_parameters()), self.optimiser, self.stream)
+
+
+def state(network: Generator) -> dict[str, np.ndarray]:
     """Weights and what is needed to build the network again; labels are uniform over the declared classes."""
     channels, height, width = network.out
     return {
         **state_of(network),
+        "network": np.array(NETWORKS.index(network.name)),
         "shape": np.array([height, width, channels]),
         "classes": np.array(network.classes),
         "latent": np.array(network.latent),
-        "hidden": np.array(network.layers[0].out_features),
+        "hidden": np.array(network.hidden),
         "histogram": np.full(network.classes, 1 / network.classes),
     }
 
@@ -34,10 +58,12 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     """`count` images; labels drawn from the state's histogram, latents uniform."""
     height, width, channels = (int(side) for side in state["shape"])
     space = Space(height, width, channels, int(state["classes"]))
-    network = generator(space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0)
+    name = NETWORKS[int(state["network"])]
+    network = generator(name, space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0)
     with_state(network, {name: array for name, array in state.items() if name not in PUBLIC})
     z, _ = network.draw(count, torch.Generator().manual_seed(seed))
     labels = np.random.default_rng(seed).choice(space.classes, size=count, p=state["histogram"])
     with torch.no_grad():
-        pixels = network(z, torch.from_numpy(labels))
+        parts = zip(z.split(AT_ONCE), torch.from_numpy(labels).split(AT_ONCE))
+        pixels = torch.cat([network(*part) for part in parts])
     return synthetic(pixels.permute(0, 2, 3, 1).numpy(), labels)

@@ -5,14 +5,16 @@ KNOWN_FAILURES for the card); its settings are a block of config.py.
 
     plan(settings, budget, space) -> Plan
         Everything about the release that is decided before a private record is read: steps, noise, sensitivity.
-    fit(shard, plan, noise, seed) -> state
-        The release: a dict of numpy arrays, and all that later stages may see of the shard.
+    fit(shard, plan, noise, seed, where) -> state
+        The release: a dict of numpy arrays, and all that later stages may see of the shard. It may keep in
+        `where.unfinished` what a killed run needs to go on.
     sample(state, count, seed) -> Images
         Post-processing: `count` synthetic images; labels follow the state's `histogram`.
 """
 
 import importlib
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -49,6 +51,23 @@ class Plan:
     statement: Statement
     weak: tuple[str, ...] = ()
     lines: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a fit runs. Nothing here shapes what is released.
+
+    Attributes:
+        device: auto | cpu | cuda.
+        unfinished: a private folder for what a killed run needs to go on, removed once the release is made; None
+            keeps nothing.
+    """
+
+    device: str = "cpu"
+    unfinished: Path | None = None
+
+
+HERE = Where()
 
 
 def load(name: str) -> ModuleType:

@@ -33,12 +33,12 @@ def vote(
     """
     gradients = torch.nan_to_num(gradients, nan=0.0, posinf=0.0, neginf=0.0)
     magnitude = gradients.abs()
-    chosen = magnitude.topk(top_k, dim=-1).indices
+    chosen = magnitude.topk(top_k, dim=-1, sorted=False).indices
     bound = magnitude.amax(dim=-1, keepdim=True)
     bound = bound.clamp(max=clip) if clip > 0 else bound
     if stochastic:
         up = 0.5 + gradients / (2 * bound.clamp(min=1e-30))
-        signs = torch.rand(gradients.shape, generator=generator) < up
+        signs = torch.rand(gradients.shape, generator=generator, device=generator.device) < up
     else:
         signs = gradients >= 0
     signs = signs.to(torch.int8) * 2 - 1
@@ -47,9 +47,17 @@ def vote(
 
 def tally(votes: torch.Tensor) -> np.ndarray:
     """int64 [B, d]: the sum over teachers of votes [N, B, d]."""
-    return votes.sum(0, dtype=torch.int64).numpy()
+    return votes.sum(0, dtype=torch.int64).cpu().numpy()
 
 
 def thresholded(votes: np.ndarray, threshold: float | None, teachers: int) -> np.ndarray:
     """The noisy votes as they are, or their signs where they exceed beta N (post-processing)."""
     return votes if threshold is None else np.sign(votes) * (np.abs(votes) > threshold * teachers)
+
+
+def signal_to_noise(noisy: np.ndarray, sigma: float) -> float:
+    """Root mean square of the vote sums over that of their noise, estimated from the noisy sums alone: post-processing,
+    free to print. The ratio of the true sums would be a release of its own. Infinite without noise."""
+    if sigma == 0:
+        return math.inf
+    return math.sqrt(max(0.0, float(np.mean(np.square(noisy))) / sigma**2 - 1))

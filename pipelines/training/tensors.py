@@ -1,5 +1,8 @@
 """Between numpy containers and torch: devices, batches, model states."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from torch import nn
@@ -33,3 +36,39 @@ def with_state(model: nn.Module, state: State) -> nn.Module:
     """The same module, its weights replaced."""
     model.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
     return model
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, torch uses one thread: sums are added in one order on every machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def packed(weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator) -> State:
+    """Training in mid-course as plain arrays: weights, the optimiser's moments, the stream of random numbers."""
+    state = {f"weights.{name}": tensor for name, tensor in weights.items()}
+    for number, moments in optimiser.state_dict()["state"].items():
+        state |= {f"optimiser.{number}.{name}": tensor for name, tensor in moments.items()}
+    state["stream"] = generator.get_state()
+    return {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+
+
+def unpacked(
+    state: State, weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator
+) -> None:
+    """Puts back what `packed` took, in place."""
+    moments = {}
+    for key, array in state.items():
+        kind, _, name = key.partition(".")
+        if kind == "weights":
+            weights[name].data.copy_(torch.tensor(array))
+        elif kind == "optimiser":
+            number, _, name = name.partition(".")
+            moments.setdefault(int(number), {})[name] = torch.tensor(array)
+    optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
+    generator.set_state(torch.tensor(state["stream"]))

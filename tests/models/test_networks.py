@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models import classifiers, teachers
+from models import classifiers
 from models.generator import MlpGenerator
 
 
@@ -33,10 +33,9 @@ def test_the_cnn_has_the_papers_size():
     [
         classifiers.build("mlp", shape=(8, 8, 1), classes=3, seed=0),
         classifiers.build("cnn", shape=(16, 16, 1), classes=3, seed=0),
-        teachers.MlpTeacher(shape=(8, 8, 1), classes=3, hidden=4),
         MlpGenerator(shape=(8, 8, 1), classes=3, latent=2),
     ],
-    ids=["mlp", "cnn", "teacher", "generator"],
+    ids=["mlp", "cnn", "generator"],
 )
 def test_no_network_keeps_batch_statistics(network):
     assert list(network.buffers()) == []
@@ -51,22 +50,3 @@ def test_generator_makes_pixels_for_its_labels():
     images = generator(z[:3], labels[:3])
     assert images.shape == (3, 3, 4, 6) and images.min() >= 0 and images.max() <= 1
     assert not torch.equal(generator(z[:1], torch.tensor([0])), generator(z[:1], torch.tensor([1])))
-
-
-def test_stacked_teachers_are_the_single_teacher_each():
-    teacher = teachers.MlpTeacher(shape=(3, 4, 1), classes=2, hidden=5)
-    stacked = teachers.stack(teacher, 4, torch.Generator().manual_seed(0))
-    images, labels = torch.rand(4, 6, 1, 3, 4), torch.randint(2, (4, 6))
-    together = teachers.logits(teacher, stacked, images, labels)
-    for index in range(4):
-        teacher.load_state_dict({name: tensor[index].detach() for name, tensor in stacked.items()})
-        torch.testing.assert_close(together[index], teacher(images[index], labels[index]), atol=1e-6, rtol=1e-5)
-
-
-def test_stacked_teachers_start_within_torch_s_own_bounds():
-    teacher = teachers.MlpTeacher(shape=(3, 4, 1), classes=2, hidden=5)
-    stacked = teachers.stack(teacher, 300, torch.Generator().manual_seed(0))
-    for name, fan_in in [("hidden.weight", 14), ("hidden.bias", 14), ("out.weight", 5), ("out.bias", 5)]:
-        bound = fan_in**-0.5
-        assert 0.97 * bound < stacked[name].abs().max() <= bound
-        assert stacked[name].requires_grad and stacked[name].is_leaf

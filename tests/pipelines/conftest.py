@@ -50,6 +50,8 @@ def datalens_settings():
     """Factory of Datalens blocks."""
     base = {
         "teachers": 6,
+        "teacher_network": "mlp",
+        "generator_network": "mlp",
         "steps": 2,
         "batch": 3,
         "top_k": 4,

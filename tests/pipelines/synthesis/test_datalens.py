@@ -15,7 +15,8 @@ from pipelines.privacy import accounting
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import datalens, neural, votes
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.registry import Space, Where
+from pipelines.synthesis.teachers import journal
 
 BUDGET = Budget(10.0, 1e-5)
 MNIST = Space(28, 28, 1, 10)
@@ -43,6 +44,8 @@ def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
 
 BASE = {
     "teachers": 1000,
+    "teacher_network": "mlp",
+    "generator_network": "mlp",
     "steps": 100,
     "batch": 10,
     "top_k": 50,
@@ -176,8 +179,8 @@ def test_removing_any_record_moves_the_first_votes_within_the_sensitivity(
 def test_teachers_without_records_still_vote(records, small_space, datalens_settings, watched):
     plan = planned(datalens_settings, small_space, teachers=40, steps=2)
     datalens.fit(records(5, small_space), plan, SeededForTests(0), seed=1)
+    assert sum(len(ballots) for ballots in watched) == 2 * 40  # block by block
     for ballots in watched:
-        assert len(ballots) == 40
         assert torch.all((ballots != 0).sum(-1) == 4)
 
 
@@ -220,7 +223,7 @@ def test_targets_move_each_image_by_the_step_length_along_its_votes():
 
 def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalens_settings):
     block = datalens_settings(generator_steps=50, generator_learning_rate=1e-2)
-    generator = neural.generator(small_space, latent=4, seed=0)
+    generator = neural.generator("mlp", small_space, latent=4, seed=0)
     optimiser = torch.optim.Adam(generator.parameters(), lr=1e-2)
     z, labels = generator.draw(3, torch.Generator().manual_seed(0))
     before = generator(z, labels).detach()
@@ -245,3 +248,102 @@ def test_the_map_to_teachers_reads_ids_and_nothing_else(monkeypatch, records, sm
         datalens.fit(data, plan, SeededForTests(0), 1)
     assert np.array_equal(*owners)
     assert np.array_equal(owners[0], real(shard.ids, plan.settings.teachers, (1).to_bytes(8, "big")))
+
+
+class Killed(SeededForTests):
+    """Seeded noise; the run dies at draw `at`, counted from its own start."""
+
+    def __init__(self, at: int):
+        super().__init__(3)
+        self.left = at
+
+    def discrete_gaussian(self, shape, sigma):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().discrete_gaussian(shape, sigma)
+
+
+def as_bytes(state) -> bytes:
+    return b"".join(state[name].tobytes() for name in sorted(state))
+
+
+@pytest.mark.parametrize("kills", [[0], [3], [4], [7], [9], [2, 2, 3], [5, 1]])
+@pytest.mark.parametrize("stochastic", [True, False])
+def test_a_killed_run_ends_in_the_same_bytes(
+    monkeypatch, tmp_path, records, small_space, datalens_settings, kills, stochastic
+):
+    """Killed before, at and after checkpoints, and more than once."""
+    monkeypatch.setattr(journal, "EVERY", 4)
+    plan = planned(datalens_settings, small_space, steps=10, teachers=20, stochastic=stochastic)
+    data = records(30, small_space)
+    expected = as_bytes(datalens.fit(data, plan, SeededForTests(3), seed=1))
+    where = Where(unfinished=tmp_path / "unfinished")
+    done = 0
+    for at in kills:
+        with pytest.raises(KeyboardInterrupt):
+            datalens.fit(data, plan, Killed(done + at), 1, where)  # the draws it skips count too
+        done += at
+    assert as_bytes(datalens.fit(data, plan, SeededForTests(3), 1, where)) == expected
+
+
+def test_a_killed_run_never_releases_a_step_twice(monkeypatch, tmp_path, records, small_space, datalens_settings):
+    """With noise from the operating system: one draw per step over all runs, and the votes of before are used."""
+    monkeypatch.setattr(journal, "EVERY", 3)
+    plan, data = planned(datalens_settings, small_space, steps=8), records(12, small_space)
+    where, drawn, used = Where(unfinished=tmp_path / "unfinished"), [], []
+
+    class Dying(OsEntropy):
+        def discrete_gaussian(self, shape, sigma):
+            drawn.append(super().discrete_gaussian(shape, sigma))
+            return drawn[-1]
+
+    target = datalens._target
+
+    def watched(fakes, direction, step_length):
+        used.append(direction)
+        if len(used) == 5:
+            raise KeyboardInterrupt
+        return target(fakes, direction, step_length)
+
+    monkeypatch.setattr(datalens, "_target", watched)
+    with pytest.raises(KeyboardInterrupt):
+        datalens.fit(data, plan, Dying(), 1, where)
+    datalens.fit(data, plan, Dying(), 1, where)
+    assert len(drawn) == 8
+    first, second = used[:5], used[5:]  # the second run starts after the checkpoint at 3
+    assert len(second) == 5
+    for before, again in zip(first[3:], second):
+        np.testing.assert_array_equal(before, again)
+
+
+def test_neither_threads_nor_processes_change_a_byte(monkeypatch, records, small_space, datalens_settings):
+    plan = planned(datalens_settings, small_space, teachers=40, teacher_network="compact", generator_network="paper")
+    data, seen = records(60, small_space), set()
+    for workers, threads in (("1", 1), ("1", 2), ("2", 1), ("3", 2)):
+        monkeypatch.setenv("FEDLENS_WORKERS", workers)
+        torch.set_num_threads(threads)
+        seen.add(as_bytes(datalens.fit(data, plan, SeededForTests(0), seed=1)))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(1)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("teacher", ["mlp", "compact", "paper"])
+@pytest.mark.parametrize("generator", ["mlp", "paper"])
+def test_every_pair_of_networks_trains_and_samples(records, small_space, datalens_settings, teacher, generator):
+    plan = planned(datalens_settings, small_space, teacher_network=teacher, generator_network=generator)
+    state = datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
+    images = datalens.sample(state, 30, seed=0)
+    assert images.images.shape == (30, *small_space.shape) and images.images.std() > 0
+
+
+def test_the_progress_line_says_signal_and_cost(small_space, datalens_settings):
+    plan = planned(datalens_settings, small_space, steps=4)
+    sigma = plan.statement.details["sigma"]
+    noisy = np.random.default_rng(0).normal(0, 1, (3, 1000)) * sigma
+    last = datalens._progress(4, noisy * 2, plan)
+    assert float(last.split()[1].rstrip(",")) == pytest.approx(math.sqrt(3), abs=0.05)
+    assert float(last.split()[-1]) == pytest.approx(10.0, abs=0.01)
+    halfway = datalens._progress(2, noisy, plan)
+    assert float(halfway.split()[1].rstrip(",")) < 0.3 and 5 < float(halfway.split()[-1]) < 8

@@ -19,7 +19,7 @@ def test_every_configured_generator_has_the_three_functions(name):
     module = registry.load(name)
     arguments = {
         "plan": ["settings", "budget", "space"],
-        "fit": ["shard", "plan", "noise", "seed"],
+        "fit": ["shard", "plan", "noise", "seed", "where"],
         "sample": ["state", "count", "seed"],
     }
     for function, expected in arguments.items():
@@ -49,7 +49,7 @@ def test_gan_repeats_under_its_seed_and_learns_something(state, records, small_s
     again, other = (gan.fit(records(20, small_space), plan, SeededForTests(0), seed=seed) for seed in (1, 2))
     assert all(np.array_equal(state[name], again[name]) for name in state)
     assert not np.array_equal(state["layers.0.weight"], other["layers.0.weight"])
-    fresh = neural.state(neural.generator(small_space, latent=3, hidden=9, seed=1))
+    fresh = neural.state(neural.generator("mlp", small_space, latent=3, hidden=9, seed=1))
     assert not np.array_equal(state["layers.0.weight"], fresh["layers.0.weight"])
 
 
@@ -59,7 +59,7 @@ def test_gan_approaches_its_records(records, small_space):
     data.images[:] = 255
     settings = SETTINGS.model_copy(update={"steps": 60, "learning_rate": 1e-2})
     trained = gan.fit(data, gan.plan(settings, Budget(1.0, 1e-5), small_space), OsEntropy(), seed=1)
-    fresh = neural.state(neural.generator(small_space, latent=3, hidden=9, seed=1))
+    fresh = neural.state(neural.generator("mlp", small_space, latent=3, hidden=9, seed=1))
     bright, grey = (neural.sample(weights, 50, seed=0).pixels.mean() for weights in (trained, fresh))
     assert bright > grey + 0.2
 

@@ -141,3 +141,11 @@ def test_the_map_is_even_and_another_key_deals_anew():
 
 def test_no_records_have_no_teachers():
     assert votes.assign(np.empty(0, np.int64), 5, key=b"a").shape == (0,)
+
+
+@pytest.mark.parametrize("signal", [0.0, 0.5, 3.0])
+def test_signal_to_noise_is_estimated_from_noisy_sums_alone(signal):
+    rng = np.random.default_rng(0)
+    noisy = rng.choice([-1.0, 1.0], 40_000) * signal * 70 + rng.normal(0, 70, 40_000)
+    assert votes.signal_to_noise(noisy, 70) == pytest.approx(signal, abs=0.12 if signal == 0 else 0.03)
+    assert votes.signal_to_noise(noisy, 0) == math.inf
