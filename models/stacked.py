@@ -6,6 +6,7 @@ is a map per class, added like a bias. Row n of every result depends on teacher 
 """
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -14,7 +15,12 @@ import torch.nn.functional as F
 from models.teachers import SLOPE, LabelledConv, LabelledDense, Teacher, same
 
 Stack = dict[str, torch.Tensor]
-Batch = tuple[torch.Tensor, torch.Tensor]  # images [N, B, C, H, W] and int64 labels [N, B]; N = 1: shared by all
+Batch = tuple[torch.Tensor, torch.Tensor]  # images [N, B, C, H, W] and int64 labels [N, B]
+
+
+def shared(images: torch.Tensor, labels: torch.Tensor, count: int) -> Batch:
+    """The same images [B, C, H, W] and labels [B] for every teacher: one copy in memory (stride 0 over N)."""
+    return images.expand(count, *images.shape), labels.expand(count, *labels.shape)
 
 
 def initial(teacher: Teacher, count: int, generator: torch.Generator) -> Stack:
@@ -32,15 +38,16 @@ def initial(teacher: Teacher, count: int, generator: torch.Generator) -> Stack:
 
 def logits(teacher: Teacher, weights: Stack, *batches: Batch) -> torch.Tensor:
     """[N, all batches' B]: each teacher on the batches, one after the other."""
-    (first, *rest), count = teacher.layers, len(next(iter(weights.values())))
-    onehots = [F.one_hot(labels, teacher.classes).to(images.dtype) for images, labels in batches]
-    labels = torch.cat([onehot.expand(count, -1, -1) for onehot in onehots], 1)
-    own = _part(weights, "layers.0.")
-    x = torch.cat([FORMS[type(first)](first, own, images.permute(0, 1, 3, 4, 2), onehot)
-                   for (images, _), onehot in zip(batches, onehots)], 1)  # fmt: skip
-    for number, layer in enumerate(rest, start=1):
-        x = F.leaky_relu(_normalised(x, _part(weights, f"norms.{number - 1}.")), SLOPE, inplace=True)
-        x = FORMS[type(layer)](layer, _part(weights, f"layers.{number}."), x, labels)
+    parts = [
+        (images.permute(0, 1, 3, 4, 2), F.one_hot(labels, teacher.classes).to(images.dtype))
+        for images, labels in batches
+    ]
+    everyone = torch.cat([labels for _, labels in parts], 1)
+    for number, layer in enumerate(teacher.layers):
+        x = FORMS[type(layer)](layer, _part(weights, f"layers.{number}."), parts)
+        if number < len(teacher.layers) - 1:
+            x = F.leaky_relu(_normalised(x, _part(weights, f"norms.{number}.")), SLOPE, inplace=True)
+        parts = [(x, everyone)]
     return x.squeeze(2)
 
 
@@ -48,16 +55,16 @@ def _part(weights: Stack, prefix: str) -> Stack:
     return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
 
 
-def _dense(layer: LabelledDense, own: Stack, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    x = torch.cat([x.flatten(2), labels.expand(len(x), -1, -1)], 2)
-    return Dense.apply(x.expand(len(own["bias"]), -1, -1), own["weight"], own["bias"])
+def _dense(layer: LabelledDense, own: Stack, parts: list[Batch]) -> torch.Tensor:
+    x = torch.cat([x.flatten(2) for x, _ in parts], 1)
+    maps = own["label_weight"].transpose(1, 2) + own["bias"][:, None]
+    return Dense.apply(x, own["weight"], torch.cat([labels for _, labels in parts], 1), maps)
 
 
-def _convolved(layer: LabelledConv, own: Stack, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    out = Convolution.apply(x, own["weight"], layer.stride)
-    count, batch = out.shape[:2]
-    maps = _label_maps(own["label_weight"], own["bias"], x.shape[2:4], layer.stride)
-    return out.view(count, batch, -1).baddbmm_(labels.expand(count, -1, -1), maps).view_as(out)
+def _convolved(layer: LabelledConv, own: Stack, parts: list[Batch]) -> torch.Tensor:
+    maps = _label_maps(own["label_weight"], own["bias"], parts[0][0].shape[2:4], layer.stride)
+    labels = torch.cat([labels for _, labels in parts], 1)
+    return Convolution.apply(own["weight"], labels, maps, layer.stride, *(x for x, _ in parts))
 
 
 def _label_maps(weight: torch.Tensor, bias: torch.Tensor, sides: torch.Size, stride: int) -> torch.Tensor:
@@ -86,58 +93,84 @@ def _normalised(x: torch.Tensor, own: Stack) -> torch.Tensor:
 
 
 class Dense(torch.autograd.Function):
-    """x [N, B, in], weight [N, out, in], bias [N, out] -> [N, B, out]. Autograd's own form would give the weight's
-    gradient transposed, and copy it."""
+    """x [N, B, in], weight [N, out, in], one-hot labels [N, B, classes], maps [N, classes, out] -> [N, B, out].
+
+    Autograd's own form would give the weight's gradient transposed, and copy it."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.save_for_backward(x, weight)
-        return torch.baddbmm(bias[:, None], x, weight.transpose(1, 2))
+    def forward(ctx, x, weight, labels, maps):
+        ctx.save_for_backward(x, weight, labels)
+        return torch.bmm(labels, maps).baddbmm_(x, weight.transpose(1, 2))
 
     @staticmethod
     def backward(ctx, gradient):
-        x, weight = ctx.saved_tensors
-        to_x, to_weight, to_bias = ctx.needs_input_grad
+        x, weight, labels = ctx.saved_tensors
+        to_x, to_weight, _, to_maps = ctx.needs_input_grad
         return (
             torch.bmm(gradient, weight) if to_x else None,
             torch.bmm(gradient.transpose(1, 2), x) if to_weight else None,
-            gradient.sum(1) if to_bias else None,
+            None,
+            torch.bmm(labels.transpose(1, 2), gradient) if to_maps else None,
         )
 
 
 class Convolution(torch.autograd.Function):
-    """x [N or 1, B, H, W, C], weight [N, out, k, k, C] -> [N, B, H', W', out], as one product over unfolded patches."""
+    """weight [N, out, k, k, C], labels [N, all B, classes], maps [N, classes, H' W' out] and any number of image
+    batches [N, B, H, W, C] -> [N, all B, H', W', out], as one product over unfolded patches per batch. Images that the
+    teachers share (stride 0) are unfolded once, and meet all their weights in one wide product."""
 
     @staticmethod
-    def forward(ctx, x, weight, stride):
+    def forward(ctx, weight, labels, maps, stride, *batches):
         count, out, kernel = weight.shape[:3]
-        (height, rows), (width, columns) = (same(side, kernel, stride) for side in x.shape[2:4])
-        padded = F.pad(x, (0, 0, *columns, *rows)).contiguous()
-        patches = _patches(padded, height, width, kernel, stride)
-        ctx.geometry = padded.shape, (rows[0], columns[0]), x.shape, stride
-        ctx.save_for_backward(patches if ctx.needs_input_grad[1] else None, weight)
-        result = x.new_empty(count, x.shape[1], height, width, out)  # no view: bias maps are added in place
-        flat = result.view(count, -1, out)
-        if len(x) < count:  # shared images: one wide product for all teachers
-            flat.copy_((patches[0] @ weight.view(count * out, -1).T).view(-1, count, out).transpose(0, 1))
-        else:
-            torch.bmm(patches, weight.flatten(2).transpose(1, 2), out=flat)
+        (height, rows), (width, columns) = (same(side, kernel, stride) for side in batches[0].shape[2:4])
+        result = weight.new_empty(count, labels.shape[1], height, width, out)
+        unfolded = []
+        for x, flat in zip(batches, _flat_parts(result, batches)):
+            same_for_all = x.stride(0) == 0
+            padded = F.pad(x[:1] if same_for_all else x, (0, 0, *columns, *rows)).contiguous()
+            patches = _patches(padded, height, width, kernel, stride)
+            unfolded.append(patches if ctx.needs_input_grad[0] else None)
+            if same_for_all:
+                flat.copy_((patches[0] @ weight.view(count * out, -1).T).view(-1, count, out).transpose(0, 1))
+            else:
+                torch.bmm(patches, weight.flatten(2).transpose(1, 2), out=flat)
+        result.view(count, labels.shape[1], -1).baddbmm_(labels, maps)
+        ctx.geometry, ctx.shapes = (padded.shape[2:4], (rows[0], columns[0]), stride), [x.shape for x in batches]
+        ctx.save_for_backward(weight, labels, *unfolded)
         return result
 
     @staticmethod
     def backward(ctx, gradient):
-        patches, weight = ctx.saved_tensors
-        count, out = weight.shape[:2]
-        flat = gradient.reshape(count, -1, out)
-        to_x = (
-            _folded(torch.bmm(flat, weight.flatten(2)), gradient.shape, weight, ctx.geometry)
-            if ctx.needs_input_grad[0]
-            else None
+        weight, labels, *unfolded = ctx.saved_tensors
+        to_weight, _, to_maps, _, *to_batches = ctx.needs_input_grad
+        flats = _flat_parts(gradient, ctx.shapes)
+        kernels = weight.flatten(2)
+        images = [
+            _folded(torch.bmm(flat, kernels).view(len(weight), shape[1], *gradient.shape[2:4], *weight.shape[2:]),
+                    shape[2:4], *ctx.geometry) if wanted else None
+            for flat, shape, wanted in zip(flats, ctx.shapes, to_batches)
+        ]  # fmt: skip
+        return (
+            _weight_gradient(flats, unfolded).view_as(weight) if to_weight else None,
+            None,
+            torch.bmm(labels.transpose(1, 2), gradient.flatten(2)) if to_maps else None,
+            None,
+            *images,
         )
-        to_weight = None
-        if ctx.needs_input_grad[1]:
-            to_weight = torch.bmm(flat.transpose(1, 2), patches.expand(count, -1, -1)).view_as(weight)
-        return to_x, to_weight, None
+
+
+def _flat_parts(result: torch.Tensor, batches: Sequence) -> list[torch.Tensor]:
+    """Views [N, B H' W', out] of a result [N, all B, H', W', out], one per batch (or shape of a batch)."""
+    sizes = [shape[1] for shape in (getattr(batch, "shape", batch) for batch in batches)]
+    return [part.flatten(1, 3) for part in result.split(sizes, 1)]
+
+
+def _weight_gradient(flats: list[torch.Tensor], unfolded: list[torch.Tensor]) -> torch.Tensor:
+    """[N, out, k k C], summed over the batches."""
+    first, *rest = (
+        torch.bmm(flat.transpose(1, 2), patches.expand(len(flat), -1, -1)) for flat, patches in zip(flats, unfolded)
+    )
+    return sum(rest, start=first)
 
 
 def _patches(padded: torch.Tensor, height: int, width: int, kernel: int, stride: int) -> torch.Tensor:
@@ -149,18 +182,21 @@ def _patches(padded: torch.Tensor, height: int, width: int, kernel: int, stride:
     return view.reshape(count, batch * height * width, -1)
 
 
-def _folded(patches: torch.Tensor, out: torch.Size, weight: torch.Tensor, geometry: tuple) -> torch.Tensor:
-    """The transpose of `_patches`: every tap's part added where it came from, the padding cut off."""
-    padded, (top, left), shape, stride = geometry
-    (height, width), kernel = out[2:4], weight.shape[2]
-    taps = patches.view(*out[:4], kernel, kernel, -1)
-    image = patches.new_zeros(len(patches), *padded[1:])
-    for row in range(kernel):
-        for column in range(kernel):
-            image[:, :, row : row + stride * height : stride, column : column + stride * width : stride] += taps[
-                :, :, :, :, row, column
-            ]
-    return image[:, :, top : top + shape[2], left : left + shape[3]]
+def _folded(
+    taps: torch.Tensor, sides: tuple[int, int], padded: tuple[int, int], before: tuple[int, int], stride: int
+) -> torch.Tensor:
+    """[N, B, H', W', k, k, C] -> [N, B, H, W, C], the transpose of `_patches`: every tap's part added where it came
+    from, the padding cut off."""
+    count, batch, height, width, kernel, _, channels = taps.shape
+    if kernel == stride:  # patches do not overlap
+        image = taps.transpose(3, 4).reshape(count, batch, height * kernel, width * kernel, channels)
+    else:
+        image = taps.new_zeros(count, batch, *padded, channels)
+        for row in range(kernel):
+            for column in range(kernel):
+                rows, columns = (slice(at, at + stride * n, stride) for at, n in ((row, height), (column, width)))
+                image[:, :, rows, columns] += taps[:, :, :, :, row, column]
+    return image[:, :, before[0] : before[0] + sides[0], before[1] : before[1] + sides[1]]
 
 
 FORMS = {LabelledDense: _dense, LabelledConv: _convolved}

@@ -62,11 +62,13 @@ class LabelledDense(nn.Module):
     def __init__(self, features: int, out: int, *, classes: int):
         super().__init__()
         self.fan_in = features + classes
-        self.weight, self.bias = nn.Parameter(torch.zeros(out, self.fan_in)), nn.Parameter(torch.zeros(out))
+        self.weight = nn.Parameter(torch.zeros(out, features))
+        self.label_weight = nn.Parameter(torch.zeros(out, classes))
+        self.bias = nn.Parameter(torch.zeros(out))
 
     def forward(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """[B, ...] and one-hot [B, classes] -> [B, out]."""
-        return F.linear(torch.cat([x.flatten(1), labels], 1), self.weight, self.bias)
+        return F.linear(torch.cat([x.flatten(1), labels], 1), torch.cat([self.weight, self.label_weight], 1), self.bias)
 
 
 class Teacher(nn.Module):
@@ -101,7 +103,7 @@ def compact(shape: tuple[int, int, int], classes: int, hidden: int) -> Teacher:
     height, width, channels = shape
     pixels = -(-height // 4) * -(-width // 4)
     layers = [
-        LabelledConv(channels, 16, classes=classes, kernel=5, stride=2),
+        LabelledConv(channels, 16, classes=classes, kernel=4, stride=2),
         LabelledConv(16, 32, classes=classes, kernel=2, stride=2),
         LabelledDense(32 * pixels, hidden, classes=classes),
         LabelledDense(hidden, 1, classes=classes),

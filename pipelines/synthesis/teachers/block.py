@@ -60,17 +60,19 @@ class Block:
         """One Adam step of every teacher on its own real batch and the shared fakes [B, C, H, W]. A teacher without
         records learns from the fakes alone, and votes like the rest."""
         batch = len(fakes)
-        logits = stacked.logits(self.teacher, self.weights, self.real_batch(batch), (fakes[None], fake_labels[None]))
+        fake = stacked.shared(fakes, fake_labels, self.count)
+        logits = stacked.logits(self.teacher, self.weights, self.real_batch(batch), fake)
         losses = _bce(logits[:, :batch], 1.0) * (self.sizes > 0) + _bce(logits[:, batch:], 0.0)
-        self.optimiser.zero_grad(set_to_none=True)
         losses.sum().backward()
         self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)  # or every block would keep its last gradient
 
     def image_gradients(self, fakes: torch.Tensor, fake_labels: torch.Tensor) -> torch.Tensor:
         """[N, B, d]: for each teacher, the direction in which each fake would look more real to it."""
         frozen = {name: tensor.detach() for name, tensor in self.weights.items()}
-        images = fakes.detach().repeat(self.count, 1, 1, 1, 1).requires_grad_()
-        losses = _bce(stacked.logits(self.teacher, frozen, (images, fake_labels[None])), 1.0)
+        images, labels = stacked.shared(fakes.detach(), fake_labels, self.count)
+        images.requires_grad_()
+        losses = _bce(stacked.logits(self.teacher, frozen, (images, labels)), 1.0)
         (gradient,) = torch.autograd.grad(losses.sum(), images)
         return -gradient.flatten(2)
 

@@ -57,11 +57,11 @@ def ballots_of(crowd: block.Block, step: int) -> torch.Tensor:
 @pytest.mark.parametrize("name", TEACHERS)
 def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
     """One nn.Module and one torch.optim.Adam per teacher, fed the same batches, for several steps."""
-    crowd = build(data, owner, name=name)
+    crowd = build(data, owner, name=name, learning_rate=1e-3)
     modules = [network(name) for _ in range(COUNT)]
     for teacher, module in enumerate(modules):
         module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
-    optimisers = [torch.optim.Adam(module.parameters(), lr=1e-2, betas=(0.5, 0.999)) for module in modules]
+    optimisers = [torch.optim.Adam(module.parameters(), lr=1e-3, betas=(0.5, 0.999)) for module in modules]
     drawn = []
     real_batch = crowd.real_batch
     crowd.real_batch = lambda batch: drawn.append(real_batch(batch)) or drawn[-1]
@@ -79,7 +79,9 @@ def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
             optimiser.step()
     for teacher, module in enumerate(modules):
         for parameter, tensor in module.named_parameters():
-            assert (crowd.weights[parameter][teacher] - tensor).abs().max() < 1e-4  # a hundredth of one step
+            assert (
+                crowd.weights[parameter][teacher] - tensor
+            ).abs().max() < 1e-4  # a tenth of one step: Adam divides by gradients near zero
     x, y = fakes(50)
     stacked = crowd.image_gradients(x, y)
     for teacher, module in enumerate(modules):
