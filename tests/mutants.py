@@ -128,6 +128,27 @@ MUTANTS = [
         f"{T}/synthesis/teachers/test_block.py::test_stacked_teachers_equal_a_plain_loop_over_modules",
     ),
     Mutant(
+        "let a teacher vote in two blocks",
+        "pipelines/synthesis/teachers/ensemble.py",
+        "rows = np.flatnonzero((owner >= start) & (owner < start + count))",
+        "rows = np.flatnonzero((owner >= start - 1) & (owner < start + count))\n    owner = np.maximum(owner, start)",
+        f"{T}/synthesis/teachers/test_ensemble.py::test_each_record_lies_with_its_own_teacher_in_one_block",
+    ),
+    Mutant(
+        "draw a killed run's votes anew",
+        "pipelines/synthesis/teachers/journal.py",
+        "        if step < len(self.released):\n            return self.released[step]\n",
+        "",
+        f"{T}/synthesis/test_datalens.py::test_a_killed_run_never_releases_a_step_twice",
+    ),
+    Mutant(
+        "use votes before they are written",
+        "pipelines/synthesis/teachers/journal.py",
+        "                file.write(_record(step, votes))\n",
+        "",
+        f"{T}/synthesis/teachers/test_journal.py::test_released_votes_come_back_bit_for_bit_and_are_not_drawn_again",
+    ),
+    Mutant(
         "skip the empty lot",
         "pipelines/federation/dp/dpsgd.py",
         "        _noisy_step(model, images[lot",

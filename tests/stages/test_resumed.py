@@ -1,0 +1,48 @@
+"""kill -9 of a generator that trains for long: the next run goes on where it was, and ends in the same bytes."""
+
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from project import ENV
+
+
+@pytest.mark.pipeline
+def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
+    """With test noise, the only one that repeats: twice killed in mid-course against not at all."""
+
+    def change(params):
+        params["privacy"]["noise"] = "seeded_for_tests"
+        params["profiles"]["own"]["datalens"]["steps"] = 100
+
+    checkout.edit(change)
+    checkout.stage("prepare", "--dataset", "own")
+    checkout.stage("partition", "--dataset", "own")
+    cell = ["--dataset", "own", "--client", "c0", "--generator", "datalens"]
+    unfinished = checkout.path / "ledgers/own/releases"
+
+    def votes() -> list:
+        return list(unfinished.glob(".*.unfinished/votes"))
+
+    def killed_in_mid_course() -> bytes:
+        command = [sys.executable, "-m", "stages.train_generator", *cell]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, cwd=checkout.path, env=ENV, **quiet) as running:
+            before = votes()[0].stat().st_size if votes() else 0
+            while running.poll() is None and not (votes() and votes()[0].stat().st_size > before + 130_000):
+                time.sleep(0.01)
+            assert running.poll() is None, "it ended before it could be killed"
+            running.kill()
+        return votes()[0].read_bytes()
+
+    first, second = killed_in_mid_course(), killed_in_mid_course()
+    assert second.startswith(first)
+    checkout.stage("train_generator", *cell)
+    out = checkout.path / "models/private/generators/own/c0/datalens/generator.safetensors"
+    resumed = out.read_bytes()
+    shutil.rmtree(checkout.path / "ledgers")
+    checkout.stage("train_generator", *cell)
+    assert out.read_bytes() == resumed
+    assert not votes() and not list(unfinished.glob(".*"))
