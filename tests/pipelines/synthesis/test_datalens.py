@@ -13,7 +13,7 @@ from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 from pipelines.privacy import accounting
 from pipelines.privacy.gaussian import Budget
-from pipelines.privacy.noise import SeededForTests
+from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import datalens, neural, votes
 from pipelines.synthesis.registry import Space, Where
 from pipelines.synthesis.teachers import journal
