@@ -18,20 +18,20 @@ from scipy.stats import chi2, kstest
 
 from models import classifiers
 from pipelines import seeds
-from pipelines.config import Datalens, DpMoments, Dpsgd
+from pipelines.config import Datalens, DpMerf, DpMoments, Dpsgd, DpTeacher
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.messages import Payload
 from pipelines.privacy import noise
 from pipelines.privacy.gaussian import Budget
-from pipelines.synthesis import datalens, dp_moments, votes
+from pipelines.synthesis import datalens, dp_merf, dp_moments, dp_teacher, votes
 from pipelines.synthesis.registry import Space
 from pipelines.training.tensors import state_of
 
 BUDGET = Budget(5.0, 1e-5)
 LEAST_DRAWS = 20_000  # with so many, a scale wrong by half is a p-value below 1e-50
-ALARM = 1e-8  # of 8 tests of the law
-SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 20 of them
+ALARM = 1e-8  # of 12 tests of the law
+SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 30 of them
 
 
 def source(client: str, seed: int) -> noise.Noise:
@@ -51,10 +51,13 @@ def arguments(module, name: str):
         yield seen
 
 
+MOMENTS = {"centre": 0.3, "cutoff": 4, "clip": 2.0, "count_weight": 0.5, "residual_clip": 1.5, "inflation": 1.0}
+MOMENTS |= {"contrast": 1.0, "first_share": 0.6, "low_epsilon": None}
+
+
 def moments(release: int) -> Callable:
     """Release 1 goes to the means and nowhere else, release 2 to the roots."""
-    block = {"centre": 0.3, "cutoff": 4, "clip": 2.0, "count_weight": 0.5, "residual_clip": 1.5, "inflation": 1.0}
-    settings = DpMoments(**block, first_share=0.6, low_epsilon=None)
+    settings = DpMoments(**MOMENTS)
     space = Space(height=6, width=5, channels=1, classes=2000)
     sigma = 1 / (BUDGET.mu * math.sqrt((0.6, 0.4)[release - 1]))
 
@@ -70,7 +73,8 @@ def moments(release: int) -> Callable:
 def vote_sums(client: str, seed: int) -> np.ndarray:
     """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
     k, batch, steps = 20, 10, 4
-    block = {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
+    block = {"teacher_network": "mlp", "generator_network": "mlp"}
+    block |= {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
     block |= {"generator_steps": 1, "generator_learning_rate": 1e-3, "latent": 4, "step_length": 0.1, "clip": 0.0}
     settings = Datalens(**block, steps=steps, batch=batch, top_k=k, stochastic=True, threshold=None, weak_plan="warn")
     space = Space(height=28, width=28, channels=1, classes=3)
@@ -100,7 +104,38 @@ def noisy_step(client: str, seed: int) -> np.ndarray:
     return moved * lot / (account.noise_multiplier * clip)
 
 
+def embeddings(client: str, seed: int) -> np.ndarray:
+    block = {"features": 2000, "length_scale": 8.0, "count_weight": 0.5, "network": "mlp"}
+    settings = DpMerf(**block, steps=1, batch=40, learning_rate=1e-3)
+    plan = dp_merf.plan(settings, BUDGET, Space(height=4, width=4, channels=1, classes=12))
+    released, real = [], dp_merf.release
+    with mock.patch.object(dp_merf, "release", lambda *a, **k: released.append(real(*a, **k)) or released[-1]):
+        dp_merf.fit(nobody(plan.space), plan, source(client, seed), seed)
+    return released[0].ravel() * BUDGET.mu / math.hypot(1.0, 0.5)
+
+
+def teacher_steps(client: str, seed: int) -> np.ndarray:
+    """Two steps of learning rate 1 without momentum or averaging: minus noise over the noisy count."""
+    share, clip = 0.6, 0.5
+    warm = {"images": 20, "epochs": 1, "batch": 20, "learning_rate": 1e-9}
+    block = {"teacher_share": share, "steps": 2, "clipping_norm": clip, "learning_rate": 1.0, "momentum": 0.0}
+    settings = DpTeacher(**MOMENTS, **block, averaging=0.0, classifier="mlp", augmentation=None, warm_start=warm)
+    plan = dp_teacher.plan(settings, BUDGET, Space(height=28, width=28, channels=1, classes=10))
+    sums = []
+
+    def nothing(model, *_):
+        sums.append({name: weights.detach().clone() for name, weights in model.named_parameters()})
+        return {name: torch.zeros_like(weights) for name, weights in sums[-1].items()}
+
+    with mock.patch.object(dp_teacher, "clipped_sum", nothing):
+        state = dp_teacher.fit(nobody(plan.space), plan, source(client, seed), seed)
+    moved = np.concatenate([(sums[1][name] - sums[0][name]).numpy().ravel() for name in sums[0]]).astype(np.float64)
+    return moved * float(state["count"]) * math.sqrt(share) * BUDGET.mu / (math.sqrt(2) * clip)
+
+
 MECHANISMS = {
+    "dp_merf release": embeddings,
+    "dp_teacher step": teacher_steps,
     "dp_moments release 1": moments(1),
     "dp_moments release 2": moments(2),
     "datalens votes": vote_sums,
