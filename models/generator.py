@@ -1,4 +1,8 @@
-"""Conditional image generators: latent and label in, pixels in [0, 1] out. No batch statistics, but for DP-MERF's."""
+"""Conditional image generators: latent and label in, pixels in [0, 1] out.
+
+Where there is batch norm, its batches hold fakes alone: functions of seeds and of what was released, so that no record
+meets another in it.
+"""
 
 import math
 
@@ -81,8 +85,40 @@ def _with_planes(x: torch.Tensor, onehot: torch.Tensor) -> torch.Tensor:
     return torch.cat([x, onehot[:, :, None, None].expand(-1, -1, *x.shape[2:])], 1)
 
 
+class ConvGenerator(Generator):
+    """[z ; one-hot label] -> 256 units -> 32 maps of a quarter of the sides -> twice up and convolved, with batch norm.
+
+    The norm is that of the batch at hand, in training and in sampling alike, and keeps no running statistics: an image
+    depends on the others made with it. Smooth upsampling leaves no grid of squares, as a transposed convolution
+    does. `hidden` is not used.
+    """
+
+    name = "conv"
+    UNITS, MAPS = 256, (32, 16)
+
+    def __init__(self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128):
+        super().__init__(shape=shape, classes=classes, latent=latent, hidden=hidden)
+        height, width, channels = shape
+        first, second = self.MAPS
+        small, half = (first, -(-height // 4), -(-width // 4)), (-(-height // 2), -(-width // 2))
+        self.layers = nn.Sequential(
+            *(nn.Linear(latent + classes, self.UNITS), _norm(nn.BatchNorm1d, self.UNITS), nn.ReLU()),
+            *(nn.Linear(self.UNITS, math.prod(small)), _norm(nn.BatchNorm1d, math.prod(small)), nn.ReLU()),
+            *(nn.Unflatten(1, small), nn.Upsample(half, mode="bilinear"), nn.Conv2d(first, second, 5, padding=2)),
+            *(_norm(nn.BatchNorm2d, second), nn.ReLU()),
+            *(nn.Upsample((height, width), mode="bilinear"), nn.Conv2d(second, channels, 5, padding=2), nn.Sigmoid()),
+        )
+
+    def forward(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return self.layers(torch.cat([z, self.onehot(z, labels)], 1))
+
+
+def _norm(kind: type[nn.Module], features: int) -> nn.Module:
+    return kind(features, track_running_stats=False)
+
+
 class NormedGenerator(nn.Module):
-    """DP-MERF's generator, with batch norm: its batches hold fakes alone, so that no record meets another in it.
+    """DP-MERF's generator, with batch norm.
 
     `mlp`: two hidden layers of 200. `cnn`: 200, then 16 maps of a quarter of the sides, twice up and convolved.
     """
@@ -109,4 +145,4 @@ class NormedGenerator(nn.Module):
         return self.layers(torch.cat([z, F.one_hot(labels, self.classes).to(z.dtype)], dim=1))
 
 
-GENERATORS = {network.name: network for network in (MlpGenerator, PaperGenerator)}
+GENERATORS = {network.name: network for network in (MlpGenerator, PaperGenerator, ConvGenerator)}

@@ -69,13 +69,16 @@ class Client(Block):
 class Datalens(Block):
     teachers: Count
     teacher_network: Literal["mlp", "compact", "paper"]
-    generator_network: Literal["mlp", "paper"]
+    generator_network: Literal["mlp", "paper", "conv"]
     steps: Count
     batch: Count
     top_k: Count
     clip: NonNegative
     stochastic: bool
     threshold: Share | None
+    vote_cutoff: Count | None
+    labels: Literal["in_turn", "uniform"]
+    wrong_labels: bool
     teacher_steps: Count
     teacher_warmup: Natural
     generator_steps: Count

@@ -55,15 +55,17 @@ def state(network: Generator) -> dict[str, np.ndarray]:
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
-    """`count` images; labels drawn from the state's histogram, latents uniform."""
+    """`count` images; labels drawn from the state's histogram, latents uniform. They are made AT_ONCE at a time, more
+    than asked for where need be: batch norm then sees batches of one size."""
     height, width, channels = (int(side) for side in state["shape"])
     space = Space(height, width, channels, int(state["classes"]))
     name = NETWORKS[int(state["network"])]
     network = generator(name, space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0)
     with_state(network, {name: array for name, array in state.items() if name not in PUBLIC})
-    z, _ = network.draw(count, torch.Generator().manual_seed(seed))
-    labels = np.random.default_rng(seed).choice(space.classes, size=count, p=state["histogram"])
+    made = -(-count // AT_ONCE) * AT_ONCE
+    z, _ = network.draw(made, torch.Generator().manual_seed(seed))
+    labels = np.random.default_rng(seed).choice(space.classes, size=made, p=state["histogram"])
     with torch.no_grad():
         parts = zip(z.split(AT_ONCE), torch.from_numpy(labels).split(AT_ONCE))
         pixels = torch.cat([network(*part) for part in parts])
-    return synthetic(pixels.permute(0, 2, 3, 1).numpy(), labels)
+    return synthetic(pixels[:count].permute(0, 2, 3, 1).numpy(), labels[:count])

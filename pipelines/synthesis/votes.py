@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import torch
+from scipy.fft import dctn, idctn
 
 
 def sensitivity(*, top_k: int, batch: int) -> float:
@@ -53,6 +54,17 @@ def tally(votes: torch.Tensor) -> np.ndarray:
 def thresholded(votes: np.ndarray, threshold: float | None, teachers: int) -> np.ndarray:
     """The noisy votes as they are, or their signs where they exceed beta N (post-processing)."""
     return votes if threshold is None else np.sign(votes) * (np.abs(votes) > threshold * teachers)
+
+
+def smoothed(votes: np.ndarray, cutoff: int | None, shape: tuple[int, int, int]) -> np.ndarray:
+    """[B, d] with only the DCT coefficients i + j < `cutoff` of each channel, all where it is null (post-processing):
+    noise is as strong at every frequency, images and their gradients are not."""
+    if cutoff is None:
+        return votes
+    height, width, channels = shape
+    low = np.add.outer(np.arange(height), np.arange(width)) < cutoff
+    coefficients = dctn(votes.reshape(-1, channels, height, width), axes=(2, 3), norm="ortho") * low
+    return idctn(coefficients, axes=(2, 3), norm="ortho").reshape(votes.shape)
 
 
 def signal_to_noise(noisy: np.ndarray, sigma: float) -> float:

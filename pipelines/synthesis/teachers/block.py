@@ -26,6 +26,7 @@ class Block:
     Args:
         teacher: the network that is stacked.
         owner: int64 [n], the teacher of each record of `shard`, in [0, count).
+        wrong_labels: whether a teacher must also reject its own records under other labels.
         device: where weights and records lie.
     """
 
@@ -38,9 +39,11 @@ class Block:
         count: int,
         learning_rate: float,
         seed: int,
+        wrong_labels: bool = False,
         device: torch.device | str = "cpu",
     ):
         self.teacher, self.count = teacher, count
+        self.wrong_labels = wrong_labels and teacher.classes > 1
         self.generator = torch.Generator(device).manual_seed(seed)
         self.weights = stacked.initial(teacher, count, self.generator)
         self.optimiser = torch.optim.Adam(self.weights.values(), lr=learning_rate, betas=(0.5, 0.999), fused=True)
@@ -60,12 +63,24 @@ class Block:
         """One Adam step of every teacher on its own real batch and the shared fakes [B, C, H, W]. A teacher without
         records learns from the fakes alone, and votes like the rest."""
         batch = len(fakes)
-        fake = stacked.shared(fakes, fake_labels, self.count)
-        logits = stacked.logits(self.teacher, self.weights, self.real_batch(batch), fake)
-        losses = _bce(logits[:, :batch], 1.0) * (self.sizes > 0) + _bce(logits[:, batch:], 0.0)
+        images, labels = self.real_batch(batch)
+        parts = [(images, labels), stacked.shared(fakes, fake_labels, self.count)]
+        if self.wrong_labels:
+            parts.append((images, self._other(labels)))
+        logits = stacked.logits(self.teacher, self.weights, *parts)
+        real, fake, wrong = logits[:, :batch], logits[:, batch : 2 * batch], logits[:, 2 * batch :]
+        losses = _bce(real, 1.0) * (self.sizes > 0) + _bce(fake, 0.0)
+        if self.wrong_labels:
+            losses = losses + _bce(wrong, 0.0) * (self.sizes > 0)
         losses.sum().backward()
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)  # or every block would keep its last gradient
+
+    def _other(self, labels: torch.Tensor) -> torch.Tensor:
+        """Same shape: for each label another one, uniformly."""
+        classes = self.teacher.classes
+        offsets = torch.randint(1, classes, labels.shape, generator=self.generator, device=self.generator.device)
+        return (labels + offsets) % classes
 
     def image_gradients(self, fakes: torch.Tensor, fake_labels: torch.Tensor) -> torch.Tensor:
         """[N, B, d]: for each teacher, the direction in which each fake would look more real to it."""

@@ -26,6 +26,7 @@ class Recipe:
 
     Attributes:
         network: a key of models.teachers.TEACHERS.
+        wrong_labels: as in Block.
         device: cpu | cuda.
     """
 
@@ -36,6 +37,7 @@ class Recipe:
     count: int
     learning_rate: float
     seed: int
+    wrong_labels: bool = False
     device: str = "cpu"
 
     @property
@@ -92,6 +94,7 @@ def _block(recipe: Recipe, shard: Images, owner: np.ndarray, number: int) -> Blo
         count=count,
         learning_rate=recipe.learning_rate,
         seed=seeds.derive(recipe.seed, "teachers", number),
+        wrong_labels=recipe.wrong_labels,
         device=recipe.device,
     )
 
