@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from models import classifiers
-from models.generator import MlpGenerator
+from models.generator import ConvGenerator, MlpGenerator
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,14 @@ def test_generator_makes_pixels_for_its_labels():
     images = generator(z[:3], labels[:3])
     assert images.shape == (3, 3, 4, 6) and images.min() >= 0 and images.max() <= 1
     assert not torch.equal(generator(z[:1], torch.tensor([0])), generator(z[:1], torch.tensor([1])))
+
+
+@pytest.mark.parametrize("shape", [(28, 28, 1), (6, 5, 3)])
+def test_the_conv_generator_keeps_no_statistics_of_earlier_batches(shape):
+    generator = ConvGenerator(shape=shape, classes=5, latent=2)
+    z, labels = generator.draw(20, torch.Generator().manual_seed(0))
+    before = generator(z, labels)
+    assert before.shape == (20, shape[2], *shape[:2]) and before.min() >= 0 and before.max() <= 1
+    generator(z * 9, labels.flip(0))
+    assert list(generator.buffers()) == [] and torch.equal(generator(z, labels), before)
+    assert torch.equal(generator.eval()(z, labels), before)

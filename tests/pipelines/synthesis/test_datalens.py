@@ -16,7 +16,7 @@ from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import datalens, neural, votes
 from pipelines.synthesis.registry import Space, Where
-from pipelines.synthesis.teachers import journal
+from pipelines.synthesis.teachers import ensemble, journal
 
 BUDGET = Budget(10.0, 1e-5)
 MNIST = Space(28, 28, 1, 10)
@@ -216,6 +216,33 @@ def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, s
     assert weights(SeededForTests(0)) == weights(SeededForTests(0)) != weights(SeededForTests(1))
 
 
+@pytest.mark.parametrize("batch", [2, 3, 4])
+def test_labels_in_turn_ask_one_fake_of_every_class_before_any_twice(
+    monkeypatch, records, small_space, datalens_settings, batch
+):
+    """Three classes: over steps, whatever the batch, counts never differ by more than one."""
+    asked, poll = [], ensemble.Ensemble.poll
+    monkeypatch.setattr(
+        ensemble.Ensemble, "poll", lambda self, x, labels, n: asked.append(labels) or poll(self, x, labels, n)
+    )
+    plan = planned(datalens_settings, small_space, steps=5, batch=batch)
+    datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
+    np.testing.assert_array_equal(np.concatenate(asked), np.arange(5 * batch) % 3)
+
+
+def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space, datalens_settings):
+    """Post-processing: what is noised are all votes, what moves the fakes their low frequencies."""
+    released, used = [], []
+    target, draw = datalens._target, datalens.release
+    monkeypatch.setattr(datalens, "release", lambda *a, **k: released.append(draw(*a, **k)) or released[-1])
+    monkeypatch.setattr(datalens, "_target", lambda *a: used.append(a[1]) or target(*a))
+    plan = planned(datalens_settings, small_space, vote_cutoff=2)
+    datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
+    for before, after in zip(released, used, strict=True):
+        np.testing.assert_array_equal(after, votes.smoothed(before, 2, small_space.shape))
+        assert not np.allclose(before, after)
+
+
 def test_targets_move_each_image_by_the_step_length_along_its_votes():
     images, direction = torch.rand(2, 1, 2, 3), np.array([[3.0, 0, 0, -4.0, 0, 0], [0.0] * 6])
     move = (datalens._target(images, direction, 0.25) - images).flatten(1)
@@ -272,13 +299,15 @@ def as_bytes(state) -> bytes:
 
 
 @pytest.mark.parametrize("kills", [[0], [3], [4], [7], [9], [2, 2, 3], [5, 1]])
-@pytest.mark.parametrize("stochastic", [True, False])
+@pytest.mark.parametrize("stochastic, generator", [(True, "mlp"), (False, "conv")])
 def test_a_killed_run_ends_in_the_same_bytes(
-    monkeypatch, tmp_path, records, small_space, datalens_settings, kills, stochastic
+    monkeypatch, tmp_path, records, small_space, datalens_settings, kills, stochastic, generator
 ):
     """Killed before, at and after checkpoints, and more than once."""
     monkeypatch.setattr(journal, "EVERY", 4)
-    plan = planned(datalens_settings, small_space, steps=10, teachers=20, stochastic=stochastic)
+    plan = planned(
+        datalens_settings, small_space, steps=10, teachers=20, stochastic=stochastic, generator_network=generator
+    )
     data = records(30, small_space)
     expected = as_bytes(datalens.fit(data, plan, SeededForTests(3), seed=1))
     where = Where(unfinished=tmp_path / "unfinished")
@@ -333,7 +362,7 @@ def test_neither_threads_nor_processes_change_a_byte(monkeypatch, records, small
 
 
 @pytest.mark.parametrize("teacher", ["mlp", "compact", "paper"])
-@pytest.mark.parametrize("generator", ["mlp", "paper"])
+@pytest.mark.parametrize("generator", ["mlp", "paper", "conv"])
 def test_every_pair_of_networks_trains_and_samples(records, small_space, datalens_settings, teacher, generator):
     plan = planned(datalens_settings, small_space, teacher_network=teacher, generator_network=generator)
     state = datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)

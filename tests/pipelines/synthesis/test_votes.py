@@ -149,3 +149,27 @@ def test_signal_to_noise_is_estimated_from_noisy_sums_alone(signal):
     noisy = rng.choice([-1.0, 1.0], 40_000) * signal * 70 + rng.normal(0, 70, 40_000)
     assert votes.signal_to_noise(noisy, 70) == pytest.approx(signal, abs=0.12 if signal == 0 else 0.03)
     assert votes.signal_to_noise(noisy, 0) == math.inf
+
+
+@pytest.mark.parametrize("shape, cutoff", [((4, 5, 2), 3), ((3, 3, 1), 1), ((2, 6, 1), 4)])
+def test_smoothing_projects_on_the_low_cosines_of_each_channel(shape, cutoff):
+    """Against plain sums over an explicit basis of cosines."""
+    height, width, channels = shape
+    noisy = np.random.default_rng(0).normal(size=(3, channels * height * width))
+    expected = np.zeros_like(noisy)
+    for i, j in itertools.product(range(height), range(width)):
+        if i + j < cutoff:
+            rows = np.cos(math.pi * i * (2 * np.arange(height) + 1) / (2 * height))
+            columns = np.cos(math.pi * j * (2 * np.arange(width) + 1) / (2 * width))
+            wave = np.outer(rows, columns).ravel()
+            wave /= np.linalg.norm(wave)
+            for channel in range(channels):
+                part = slice(channel * height * width, (channel + 1) * height * width)
+                expected[:, part] += (noisy[:, part] @ wave)[:, None] * wave
+    np.testing.assert_allclose(votes.smoothed(noisy, cutoff, shape), expected, atol=1e-12)
+
+
+def test_smoothing_with_every_frequency_or_none_asked_changes_nothing():
+    noisy = np.random.default_rng(0).normal(size=(2, 12))
+    assert votes.smoothed(noisy, None, (3, 4, 1)) is noisy
+    np.testing.assert_allclose(votes.smoothed(noisy, 6, (3, 4, 1)), noisy, atol=1e-12)

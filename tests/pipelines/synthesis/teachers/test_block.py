@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models import stacked
 from models.teachers import TEACHERS
 from pipelines.datasets.containers import Images
 from pipelines.synthesis import votes
@@ -22,9 +23,17 @@ def network(name: str = "mlp"):
 
 
 def build(
-    data: Images, owner: np.ndarray, *, count: int = COUNT, learning_rate: float = 1e-2, name: str = "mlp"
+    data: Images,
+    owner: np.ndarray,
+    *,
+    count: int = COUNT,
+    learning_rate: float = 1e-2,
+    name: str = "mlp",
+    wrong_labels: bool = True,
 ) -> block.Block:
-    return block.Block(network(name), data, owner, count=count, learning_rate=learning_rate, seed=5)
+    return block.Block(
+        network(name), data, owner, count=count, learning_rate=learning_rate, seed=5, wrong_labels=wrong_labels
+    )
 
 
 def fakes(step: int, batch: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,10 +63,11 @@ def ballots_of(crowd: block.Block, step: int) -> torch.Tensor:
     )
 
 
+@pytest.mark.parametrize("wrong_labels", [True, False])
 @pytest.mark.parametrize("name", TEACHERS)
-def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
+def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name, wrong_labels):
     """One nn.Module and one torch.optim.Adam per teacher, fed the same batches, for several steps."""
-    crowd = build(data, owner, name=name, learning_rate=1e-3)
+    crowd = build(data, owner, name=name, learning_rate=1e-3, wrong_labels=wrong_labels)
     modules = [network(name) for _ in range(COUNT)]
     for teacher, module in enumerate(modules):
         module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
@@ -65,6 +75,8 @@ def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
     drawn = []
     real_batch = crowd.real_batch
     crowd.real_batch = lambda batch: drawn.append(real_batch(batch)) or drawn[-1]
+    others, other = [], crowd._other
+    crowd._other = lambda labels: others.append(other(labels)) or others[-1]
     for step in range(6):
         x, y = fakes(step)
         crowd.train_step(x, y)
@@ -74,6 +86,9 @@ def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
             if teacher != 6:
                 real = module(images[teacher], labels[teacher])
                 loss = loss + F.binary_cross_entropy_with_logits(real, torch.ones(len(x)))
+                if wrong_labels:
+                    wrong = module(images[teacher], others[-1][teacher])
+                    loss = loss + F.binary_cross_entropy_with_logits(wrong, torch.zeros(len(x)))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -88,6 +103,34 @@ def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name):
         leaf = x.clone().requires_grad_()
         F.binary_cross_entropy_with_logits(module(leaf, y), torch.ones(len(x))).backward()
         torch.testing.assert_close(stacked[teacher], -leaf.grad.flatten(1), atol=1e-6, rtol=1e-4)
+
+
+def test_other_labels_are_all_others_equally_often(data, owner):
+    labels = torch.arange(3).repeat(10_000)
+    table = torch.zeros(3, 3)
+    table.index_put_((labels, build(data, owner)._other(labels)), torch.ones(()), accumulate=True)
+    np.testing.assert_allclose(table / 10_000, [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]], atol=0.025)
+
+
+def test_one_class_has_no_other_label(records):
+    space = Space(height=6, width=5, channels=1, classes=1)
+    data = records(4, space, labels=[0] * 4)
+    teacher = TEACHERS["mlp"](space.shape, 1, 8)
+    crowd = block.Block(teacher, data, np.zeros(4, int), count=1, learning_rate=1e-3, seed=0, wrong_labels=True)
+    crowd.train_step(torch.rand(2, 1, 6, 5), torch.zeros(2, dtype=torch.int64))
+
+
+def test_teachers_that_reject_wrong_labels_tell_classes_apart(data, owner):
+    """A record under its own label scores above the same record under the others; without the term it need not."""
+    margins = []
+    for wrong_labels in (True, False):
+        crowd = build(data, owner, wrong_labels=wrong_labels)
+        for _ in range(150):
+            crowd.train_step(*fakes(0))
+        x, y = crowd.real_batch(30)
+        own, wrong = (stacked.logits(crowd.teacher, crowd.weights, (x, labels)) for labels in (y, (y + 1) % 3))
+        margins.append((own - wrong)[crowd.sizes > 0].mean().item())
+    assert margins[0] > margins[1] + 1
 
 
 @pytest.mark.parametrize("name", TEACHERS)
