@@ -1,6 +1,7 @@
 """What the benchmarks share: one printed table, and benchmarks/results/NAME.json."""
 
 import json
+import os
 from pathlib import Path
 
 RESULTS = Path("benchmarks/results")
@@ -33,6 +34,11 @@ def kept(name: str) -> list[dict]:
     """The rows of an earlier run, or none."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those it has started that have ended: teachers work in processes of their own."""
+    return sum(os.times()[:4])
 
 
 def _text(value) -> str:

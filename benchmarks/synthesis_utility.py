@@ -12,7 +12,6 @@ cell is written when it is done: what is kept under the same settings is not mea
 
 import argparse
 import io
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import numpy as np
 import torch
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
-from benchmarks.common import keep, kept, show
+from benchmarks.common import cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
 from pipelines.datasets import sources
@@ -59,10 +58,10 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
     made, seconds, itself = shard, 0.0, None
     if generator != "real":
         module, plan = registry.load(generator), planned(params, key)
-        start = time.process_time()
+        start = cpu_seconds()
         state = module.fit(shard, plan, OsEntropy(), seeds.derive(seed, generator))
         made = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
-        seconds = time.process_time() - start
+        seconds = cpu_seconds() - start
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
     profile = params.profiles[dataset]
