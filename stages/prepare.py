@@ -1,5 +1,6 @@
 """prepare@DATASET: reads the source and keeps its official test set apart, or splits one off, before anything else."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,11 @@ def run(params: Params, dataset: str) -> None:
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
-    if root.is_relative_to(paths.RAW) or profile.source not in sources.PUBLIC:
-        _salt(root)
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
+        if root.is_relative_to(paths.RAW) or profile.source not in sources.PUBLIC:
+            _salt(root)
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set")
 
 
@@ -30,7 +31,9 @@ def _salt(root: Path) -> None:
     """DVC notes hash and size of this folder, a dependency, after the stage."""
     try:
         season(root, "raw", "all-data-sets")
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):
+            raise
         rule = "a folder that can be written where it holds images of your own: its hash in dvc.lock is salted there"
         raise mistake("prepare.root", str(root), rule) from None
 

@@ -21,7 +21,7 @@ from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, releas
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
 from pipelines.training.tensors import state_of, with_state
 
 KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"
@@ -60,7 +60,7 @@ def plan(settings: DpMerf, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, lines=(line,))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
     """Makes the release and trains the generator on it."""
     settings, space, details = plan.settings, plan.space, plan.statement.details
     scale, sigma = details["lattice_steps_per_unit"], details["sigma"]

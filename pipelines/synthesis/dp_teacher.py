@@ -25,7 +25,7 @@ from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
 from pipelines.training import supervised
 from pipelines.training.tensors import state_of, tensors, with_state
 
@@ -67,7 +67,7 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, lines=(*moments.lines, line))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int) -> dict[str, np.ndarray]:
+def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
     """The moments first; their images start the classifier; then T noisy steps on the records."""
     settings, statement = plan.settings, plan.statement
     moments = _moments_plan(settings, Budget(statement.epsilon, statement.delta), plan.space)

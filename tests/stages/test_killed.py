@@ -163,11 +163,12 @@ def test_torn_files_of_dvc_need_one_command_and_no_second_release(checkout):
     cell = Cell(checkout, "c0", "dp_moments")
     checkout.repro(cell.target)
     entries, results = cell.ledger.entries(), checkout.path / "dvc.lock"
-    for file, content in ((checkout.path / ".dvc/tmp/rwlock", ""), (results, results.read_text()[:900])):
+    whole = results.read_text()
+    for file, content in ((checkout.path / ".dvc/tmp/rwlock", ""), (results, whole[: whole.index(" md5: ") + 3])):
         file.write_text(content)
         assert torn(checkout)
         refused = checkout.dvc("repro", cell.target, ok=False)
         assert refused.returncode != 0 and file.name in refused.stderr + refused.stdout
-    checkout.run("sh", "-c", RECOVERY)
-    assert checkout.repro(cell.target) == []  # every stage comes back from DVC's run cache
+        checkout.run("sh", "-c", RECOVERY)
+        assert checkout.repro(cell.target) == []  # every stage comes back from DVC's run cache
     assert cell.ledger.entries() == entries

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from planted import failing
 
 from pipelines.errors import UserError
 from pipelines.synthesis import votes
@@ -100,10 +101,6 @@ def test_a_wrong_number_of_workers_is_one_sentence(monkeypatch, value):
     monkeypatch.setenv("FEDLENS_WORKERS", value)
     with pytest.raises(UserError, match=r"FEDLENS_WORKERS must be auto or a positive int\. Got"):
         workers.wanted(RECIPE)
-
-
-def failing(gradients, generator):
-    raise ZeroDivisionError("planted")
 
 
 def test_a_worker_that_dies_or_fails_is_reported_and_the_rest_end(monkeypatch, question):
