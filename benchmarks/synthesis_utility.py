@@ -52,14 +52,12 @@ PUBLISHED = {
 
 def measure(params: config.Params, key: dict, seed: int, train: Images, test: Images) -> dict:
     """One run of one cell."""
-    dataset, generator = key["dataset"], key["generator"]
-    rng = np.random.default_rng(seeds.derive(seed, NAME, dataset))
-    shard = train[np.sort(rng.permutation(len(train))[: key["records"]])]
+    dataset, generator, shard = key["dataset"], key["generator"], client(key, seed, train)
     made, seconds, itself = shard, 0.0, None
     if generator != "real":
-        module, plan = registry.load(generator), planned(params, key)
+        module = registry.load(generator)
         start = cpu_seconds()
-        state = module.fit(shard, plan, OsEntropy(), seeds.derive(seed, generator))
+        state = fitted(params, key, seed, shard)
         made = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
         seconds = cpu_seconds() - start
         if hasattr(module, "classifier"):
@@ -69,6 +67,17 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
     supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     accuracy = scores(model, test)["accuracy"]
     return {"seed": seed, "accuracy": accuracy, "itself": itself, "fid": fid(made, test), "cpu_seconds": seconds}
+
+
+def client(key: dict, seed: int, train: Images) -> Images:
+    """The cell's records: an IID sample."""
+    rng = np.random.default_rng(seeds.derive(seed, NAME, key["dataset"]))
+    return train[np.sort(rng.permutation(len(train))[: key["records"]])]
+
+
+def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[str, np.ndarray]:
+    module = registry.load(key["generator"])
+    return module.fit(shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]))
 
 
 def planned(params: config.Params, key: dict) -> registry.Plan:
