@@ -5,7 +5,7 @@
 
 The client is that of benchmarks.synthesis_utility under the same seed. The generator and the images are drawn anew, so
 no run repeats the noise of another. A row per class, ten images each, never chosen. Grids hold 16 grey levels and are
-small. `gan` is refused: it may repeat records, whose licence is not this project's.
+small. Keep no grid of `gan`: it may repeat records, which are private to their owner and not this project's to license.
 """
 
 import argparse
@@ -24,13 +24,12 @@ from pipelines.synthesis import export, registry
 
 COUNT = 400  # images: enough for ten of every class that the noise leaves
 LEVELS = 16
-GENERATORS = ("dp_moments", "dp_merf", "dp_teacher", "datalens")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
-    parser.add_argument("--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=GENERATORS)
+    parser.add_argument("--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=config.GENERATORS)
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--records", type=int, default=12_000)
