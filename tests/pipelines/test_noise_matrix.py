@@ -73,7 +73,8 @@ def moments(release: int) -> Callable:
 def vote_sums(client: str, seed: int) -> np.ndarray:
     """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
     k, batch, steps = 20, 10, 4
-    block = {"teacher_network": "mlp", "generator_network": "mlp"}
+    block = {"teacher_network": "mlp", "generator_network": "mlp", "labels": "uniform", "wrong_labels": True}
+    block |= {"vote_cutoff": None}
     block |= {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
     block |= {"generator_steps": 1, "generator_learning_rate": 1e-3, "latent": 4, "step_length": 0.1, "clip": 0.0}
     settings = Datalens(**block, steps=steps, batch=batch, top_k=k, stochastic=True, threshold=None, weak_plan="warn")
