@@ -78,7 +78,7 @@ MUTANTS = [
     ),
     Mutant(
         "charge a batch of fakes once",
-        "pipelines/synthesis/datalens.py",
+        "pipelines/synthesis/teachers/plan.py",
         "votes.sensitivity(top_k=settings.top_k, batch=settings.batch)",
         "votes.sensitivity(top_k=settings.top_k, batch=1)",
         f"{T}/synthesis/test_datalens.py::test_the_planned_steps_spend_exactly_the_budget",

@@ -1,0 +1,12 @@
+"""The planted bugs still fit the code: that each is caught, `make mutants` shows."""
+
+import pytest
+from mutants import MUTANTS
+from project import ROOT
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_fits_one_place_and_names_a_test_that_exists(mutant):
+    assert (ROOT / mutant.file).read_text().count(mutant.old) == 1
+    file, _, name = mutant.test.partition("::")
+    assert f"def {name}" in (ROOT / file).read_text()
