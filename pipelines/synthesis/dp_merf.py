@@ -19,9 +19,8 @@ from pipelines.config import DpMerf
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import Statement
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import HERE, Plan, Space, Where
+from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
 from pipelines.training.tensors import state_of, with_state
 
 KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"
@@ -44,18 +43,9 @@ def plan(settings: DpMerf, budget: Budget, space: Space) -> Plan:
         "released_numbers": draws,
         "lattice_steps_per_unit": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
         "settings": settings.model_dump(),
-        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "noisy histogram, part of the release",
     }
-    statement = Statement(
-        mechanism="dp_merf (one Gaussian release of class-wise mean embeddings)",
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        mu=budget.mu,
-        guarantee="formal" if budget.private else "none",
-        noise="",
-        details=details,
-    )
+    statement = stated("dp_merf (one Gaussian release of class-wise mean embeddings)", budget, details)
     line = f"dp_merf: 1 release of {draws} numbers, noise {sigma:.3g} at sensitivity {sensitivity:.3g}"
     return Plan(settings, space, statement, lines=(line,))
 

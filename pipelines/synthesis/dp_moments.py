@@ -18,8 +18,7 @@ from pipelines.config import DpMoments
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import Statement
-from pipelines.synthesis.registry import HERE, Plan, Space, Where
+from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
 
 KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -45,18 +44,9 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         "released_numbers": draws,
         "lattice_steps_per_unit": scale,
         "settings": settings.model_dump(exclude={"low_epsilon"}),
-        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "noisy histogram, part of release 1",
     }
-    statement = Statement(
-        mechanism="dp_moments (two Gaussian releases of class-wise DCT moments)",
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        mu=budget.mu,
-        guarantee="formal" if budget.private else "none",
-        noise="",
-        details=details,
-    )
+    statement = stated("dp_moments (two Gaussian releases of class-wise DCT moments)", budget, details)
     line = f"dp_moments: 2 releases of {draws} numbers, noise {sigma1:.3g} and {sigma2:.3g} at sensitivity 1"
     return Plan(settings, space, statement, lines=(line,))
 

@@ -23,9 +23,8 @@ from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
-from pipelines.privacy.statement import Statement
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import HERE, Plan, Space, Where
+from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
 from pipelines.training import supervised
 from pipelines.training.tensors import state_of, tensors, with_state
 
@@ -50,18 +49,14 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
             "mu": share.mu,
         },
         "settings": settings.model_dump(),
-        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "the released classifier's, of images drawn by the noisy histogram of release 1",
     }
-    statement = Statement(
-        mechanism="dp_teacher (dp_moments, and full-batch noisy gradient steps of a classifier)",
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        mu=budget.mu,
-        guarantee="formal" if budget.private else "none",
+    statement = stated(
+        "dp_teacher (dp_moments, and full-batch noisy gradient steps of a classifier)",
+        budget,
+        details,
         noise=FLOAT_NOISE,
         accountant="exact Gaussian DP (mu); discrete noise for the moments, float noise for the gradients",
-        details=details,
     )
     line = f"dp_teacher: {settings.steps} steps over all records, noise {multiplier:.3g} times the clipping norm each"
     return Plan(settings, space, statement, lines=(*moments.lines, line))

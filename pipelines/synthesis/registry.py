@@ -19,7 +19,10 @@ from types import ModuleType
 from typing import Any
 
 from pipelines.config import GENERATORS
+from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.statement import Statement
+
+HYPERPARAMETERS = "fixed in params.yaml before the run; how they were found is not accounted"
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,19 @@ class Where:
 
 
 HERE = Where()
+
+
+def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:
+    """The statement of a plan that spends `budget` whole; `others` are fields of Statement."""
+    return Statement(
+        mechanism=mechanism,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        mu=budget.mu,
+        guarantee="formal" if budget.private else "none",
+        details={**details, "hyperparameters": HYPERPARAMETERS},
+        **{"noise": "", **others},
+    )
 
 
 def load(name: str) -> ModuleType:

@@ -6,9 +6,8 @@ from pipelines.config import Datalens
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
 from pipelines.privacy.gaussian import Budget, lattice_scale
-from pipelines.privacy.statement import Statement
 from pipelines.synthesis import votes
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis.registry import Plan, Space, stated
 
 LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
 LARGEST_RATIO = 1.0
@@ -44,18 +43,9 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "lattice_steps_per_vote": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
         "settings": settings.model_dump(),
-        "hyperparameters": "fixed in params.yaml before the run; how they were found is not accounted",
         "labels": "uniform over the declared classes",
     }
-    statement = Statement(
-        mechanism="datalens (noisy teacher votes on image gradients)",
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        mu=budget.mu,
-        guarantee="formal" if budget.private else "none",
-        noise="",
-        details=details,
-    )
+    statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)
     line = (
         f"datalens: {settings.steps} steps at sigma/N = {ratio:.2f}; at sigma/N = 1 the budget buys {affordable} steps"
     )
