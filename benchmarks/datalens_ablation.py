@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.common import keep, kept, show
 from pipelines import config, seeds
+from pipelines.blocks.generators import Datalens
 from pipelines.datasets import sources
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
@@ -48,6 +49,8 @@ OPTIONS = {
     "paper's top_k": {"top_k": 200},
     "paper's warm-up": {"teacher_warmup": 10},
     "threshold 0.2": {"threshold": 0.2},
+    "centred votes": {"centre_votes": True},
+    "paper's teachers": {"teacher_network": "paper"},
     "half the steps": {"steps": 0.5},
     "twice the steps": {"steps": 2.0},
     "half the teachers": {"teachers": 0.5},
@@ -55,7 +58,7 @@ OPTIONS = {
 }
 
 
-def asked(base: config.Datalens, changes: dict) -> tuple[config.Datalens, float]:
+def asked(base: Datalens, changes: dict) -> tuple[Datalens, float]:
     """(settings, epsilon); changes of a count are factors."""
     epsilon = changes.get("epsilon", 10.0)
     counts = {name: round(getattr(base, name) * changes[name]) for name in ("steps", "teachers") if name in changes}
@@ -63,7 +66,7 @@ def asked(base: config.Datalens, changes: dict) -> tuple[config.Datalens, float]
     return base.model_copy(update={**values, **counts, "weak_plan": "warn"}), epsilon
 
 
-def rehearsed(settings: config.Datalens, budget: Budget, space: registry.Space) -> registry.Plan:
+def rehearsed(settings: Datalens, budget: Budget, space: registry.Space) -> registry.Plan:
     """The plan of fewer teachers with the sigma / N of all; it claims no privacy."""
     whole = datalens.plan(settings, budget, space).statement.details
     few = settings.model_copy(update={"teachers": TEACHERS})
@@ -73,7 +76,7 @@ def rehearsed(settings: config.Datalens, budget: Budget, space: registry.Space) 
     return plan
 
 
-def measure(params: config.Params, settings: config.Datalens, epsilon: float, seed: int, train: Images) -> dict:
+def measure(params: config.Params, settings: Datalens, epsilon: float, seed: int, train: Images) -> dict:
     profile = params.profiles["mnist"]
     plan = rehearsed(settings, Budget(epsilon, params.privacy.delta), release.public_space(profile))
     order = np.random.default_rng(seeds.derive(seed, NAME)).permutation(len(train))
@@ -104,7 +107,7 @@ def main() -> None:
     show(kept(NAME), hidden=HIDDEN)
 
 
-def _add(params: config.Params, base: config.Datalens, key: dict, train: Images) -> None:
+def _add(params: config.Params, base: Datalens, key: dict, train: Images) -> None:
     """Measures what is not kept under these settings, and keeps it."""
     settings, epsilon = asked(base, OPTIONS[key["option"]])
     used = {

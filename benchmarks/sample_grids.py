@@ -19,6 +19,7 @@ from PIL import Image
 
 from benchmarks import synthesis_utility
 from pipelines import config, seeds
+from pipelines.blocks.generators import GENERATORS
 from pipelines.datasets import sources
 from pipelines.synthesis import export, registry
 
@@ -29,7 +30,7 @@ LEVELS = 16
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
-    parser.add_argument("--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=config.GENERATORS)
+    parser.add_argument("--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=GENERATORS)
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--records", type=int, default=12_000)

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from pipelines import paths, seeds
-from pipelines.config import Params, mistake
+from pipelines.config import Params
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.secrets import salt, season
 from pipelines.files import new_folder
+from pipelines.rules import mistake
 from stages.cli import main
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from pipelines import paths, seeds
-from pipelines.config import FineTune, Params
+from pipelines.blocks.training import FineTune
+from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.federation import outcome, personalise, rounds

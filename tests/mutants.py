@@ -81,7 +81,7 @@ MUTANTS = [
         "pipelines/synthesis/teachers/plan.py",
         "votes.sensitivity(top_k=settings.top_k, batch=settings.batch)",
         "votes.sensitivity(top_k=settings.top_k, batch=1)",
-        f"{T}/synthesis/test_datalens.py::test_the_planned_steps_spend_exactly_the_budget",
+        f"{T}/synthesis/teachers/test_plan.py::test_the_planned_steps_spend_exactly_the_budget",
     ),
     Mutant(
         "drop the noise of a release",
@@ -139,7 +139,7 @@ MUTANTS = [
         "pipelines/synthesis/teachers/journal.py",
         "        if step < len(self.released):\n            return self.released[step]\n",
         "",
-        f"{T}/synthesis/test_datalens.py::test_a_killed_run_never_releases_a_step_twice",
+        f"{T}/synthesis/test_datalens_resumed.py::test_a_killed_run_never_releases_a_step_twice",
     ),
     Mutant(
         "use votes before they are written",

@@ -7,7 +7,7 @@ released number there is the canary's own score. First release alone, with nearl
 import numpy as np
 
 from pipelines.auditing import worlds
-from pipelines.config import DpMoments
+from pipelines.blocks.generators import DpMoments
 from pipelines.privacy.audits import one_run
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.gaussian import Budget

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from pipelines.auditing import worlds
-from pipelines.config import Dpsgd
+from pipelines.blocks.training import Dpsgd
 from pipelines.federation.dp import dpsgd
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict

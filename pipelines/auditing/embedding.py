@@ -6,7 +6,7 @@ Any record is a worst case, for features have norm one: the canary is a white im
 import numpy as np
 
 from pipelines.auditing import worlds
-from pipelines.config import DpMerf
+from pipelines.blocks.generators import DpMerf
 from pipelines.datasets.containers import Images
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict

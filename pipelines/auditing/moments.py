@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.auditing import worlds
-from pipelines.config import DpMoments
+from pipelines.blocks.generators import DpMoments
 from pipelines.privacy import gaussian
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipelines.config import Datalens, DpMoments
+from pipelines.auditing import vote_sum
+from pipelines.blocks.generators import DpMoments
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.datasets.sources import digits
 from pipelines.privacy.audits import membership
@@ -20,6 +21,8 @@ from pipelines.synthesis.registry import Space
 SPACE = Space(height=8, width=8, channels=1, classes=10)
 IMAGES = 2000  # exported
 SEED = 1  # of training and sampling, never of noise
+DATALENS = {"teachers": 24, "steps": 60, "batch": 10, "top_k": 8, "teacher_steps": 2, "teacher_warmup": 10}
+DATALENS |= {"generator_steps": 5, "teacher_hidden": 32, "latent": 16}
 SETTINGS = {
     "dp_moments": DpMoments(
         centre=0.3,
@@ -32,29 +35,7 @@ SETTINGS = {
         contrast=1.0,
         low_epsilon=None,
     ),
-    "datalens": Datalens(
-        teachers=24,
-        teacher_network="mlp",
-        generator_network="mlp",
-        steps=60,
-        batch=10,
-        top_k=8,
-        clip=1e-5,
-        stochastic=True,
-        threshold=None,
-        vote_cutoff=None,
-        labels="in_turn",
-        wrong_labels=True,
-        teacher_steps=2,
-        teacher_warmup=10,
-        generator_steps=5,
-        step_length=0.1,
-        learning_rate=1e-3,
-        generator_learning_rate=1e-3,
-        teacher_hidden=32,
-        latent=16,
-        weak_plan="warn",
-    ),
+    "datalens": vote_sum.SETTINGS.model_copy(update=DATALENS),
 }
 
 Export = Callable[[Images], Images]

@@ -6,8 +6,8 @@ post-processing. Worst case as for a DP-SGD step: one record whose gradient is l
 
 import numpy as np
 
-from pipelines.auditing import dpsgd_step, worlds
-from pipelines.config import DpTeacher, WarmStart
+from pipelines.auditing import dpsgd_step, moments, worlds
+from pipelines.blocks.generators import DpTeacher, WarmStart
 from pipelines.datasets.containers import Images
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict
@@ -19,15 +19,7 @@ from pipelines.training.tensors import state_of, with_state
 
 SPACE = Space(height=2, width=2, channels=1, classes=2)
 SETTINGS = DpTeacher(
-    centre=0.5,
-    cutoff=2,
-    clip=1.0,
-    count_weight=0.5,
-    residual_clip=0.5,
-    first_share=0.5,
-    inflation=1.0,
-    contrast=1.0,
-    low_epsilon=None,
+    **moments.SETTINGS.model_dump(),
     teacher_share=0.6,
     steps=1,
     clipping_norm=0.3,

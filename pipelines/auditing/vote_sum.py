@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from pipelines.auditing import worlds
-from pipelines.config import Datalens
+from pipelines.blocks.generators import Datalens
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.gaussian import Budget
@@ -27,6 +27,7 @@ SETTINGS = Datalens(
     clip=1e-5,
     stochastic=True,
     threshold=None,
+    centre_votes=False,
     vote_cutoff=None,
     labels="in_turn",
     wrong_labels=True,

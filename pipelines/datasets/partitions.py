@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipelines.config import Partition
+from pipelines.blocks.data import Partition
 from pipelines.datasets.containers import Images
 from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.config import mistake
 from pipelines.datasets import image_folder, published
 from pipelines.datasets.containers import Images, load
 from pipelines.errors import UserError
+from pipelines.rules import mistake
 
 
 def digits(**_) -> tuple[Images, None]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import nn
 
 from pipelines import seeds
-from pipelines.config import FineTune
+from pipelines.blocks.training import FineTune
 from pipelines.datasets.containers import Images
 from pipelines.datasets.shards import Shard
 from pipelines.evaluation.metrics import over_clients, scores

@@ -5,7 +5,7 @@ card.json is for programs; card.md carries the same with the front matter that d
 
 import numpy as np
 
-from pipelines.config import Profile
+from pipelines.blocks.data import Profile
 from pipelines.datasets.containers import Images
 from pipelines.synthesis import registry
 

@@ -21,13 +21,13 @@ import torch
 from tqdm import tqdm
 
 from models.generator import Generator
-from pipelines.config import Datalens
+from pipelines.blocks.generators import Datalens
 from pipelines.datasets.containers import Images
 from pipelines.privacy.accounting import gdp_epsilon
 from pipelines.privacy.gaussian import release
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import neural, votes
-from pipelines.synthesis.registry import HERE, Plan, Where
+from pipelines.synthesis.registry import HERE, Plan, Space, Where
 from pipelines.synthesis.teachers import plan as planning
 from pipelines.synthesis.teachers.block import Ballot
 from pipelines.synthesis.teachers.ensemble import Recipe
@@ -61,9 +61,7 @@ def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE)
             rounds = settings.teacher_steps + (settings.teacher_warmup if step == 0 else 0)
             total = teachers.poll(fakes.cpu().numpy(), labels.cpu().numpy(), rounds) * scale
             noisy = journal.once(step, partial(release, total, sigma=sigma, scale=scale, noise=noise))
-            direction = votes.smoothed(
-                votes.thresholded(noisy, settings.threshold, settings.teachers), settings.vote_cutoff, plan.space.shape
-            )
+            direction = _direction(noisy, settings, plan.space)
             _follow(generator, training.optimiser, z, labels, _target(fakes, direction, settings.step_length), settings)
             journal.checkpoint(step + 1, training, teachers)
             bar.set_postfix_str(_progress(step + 1, noisy, plan), refresh=False)
@@ -114,6 +112,12 @@ def _progress(steps: int, noisy: np.ndarray, plan: Plan) -> str:
     mu = statement.mu * math.sqrt(steps / plan.settings.steps)
     spent = gdp_epsilon(mu=mu, delta=statement.delta)
     return f"signal/noise {votes.signal_to_noise(noisy, sigma):.2f}, epsilon so far {spent:.2f}"
+
+
+def _direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:
+    """[B, d]: where the noisy votes say that each fake should go; post-processing, free."""
+    kept = votes.thresholded(votes.centred(noisy, settings.centre_votes), settings.threshold, settings.teachers)
+    return votes.smoothed(kept, settings.vote_cutoff, space.shape)
 
 
 def _target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> torch.Tensor:

@@ -15,7 +15,7 @@ from torch import nn
 from tqdm import tqdm
 
 from models.generator import NormedGenerator
-from pipelines.config import DpMerf
+from pipelines.blocks.generators import DpMerf
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
 from pipelines.privacy.noise import Noise

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.fft import dctn, idctn
 
-from pipelines.config import DpMoments
+from pipelines.blocks.generators import DpMoments
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
 from pipelines.privacy.noise import Noise

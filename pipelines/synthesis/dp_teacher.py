@@ -18,7 +18,7 @@ from torch import nn
 from tqdm import tqdm
 
 from models import classifiers
-from pipelines.config import DpTeacher
+from pipelines.blocks.generators import DpTeacher
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise

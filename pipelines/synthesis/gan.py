@@ -8,7 +8,7 @@ import torch
 from tqdm import tqdm
 
 from models.teachers import mlp
-from pipelines.config import Gan
+from pipelines.blocks.generators import Gan
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise

@@ -13,7 +13,7 @@ from torch_fidelity.metric_kid import kid_features_to_metric
 from torch_fidelity.metric_prc import prc_features_to_metric
 
 from models.features import SmallGray
-from pipelines.config import Quality
+from pipelines.blocks.data import Quality
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 

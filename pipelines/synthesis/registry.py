@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipelines.config import GENERATORS
+from pipelines.blocks.generators import GENERATORS
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.statement import Statement
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.config import Profile
+from pipelines.blocks.data import Profile
 from pipelines.files import read_arrays, read_json, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
 from pipelines.privacy.ledger import Release

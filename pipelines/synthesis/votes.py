@@ -51,6 +51,11 @@ def tally(votes: torch.Tensor) -> np.ndarray:
     return votes.sum(0, dtype=torch.int64).cpu().numpy()
 
 
+def centred(votes: np.ndarray, on: bool) -> np.ndarray:
+    """The noisy votes [B, d] less what all B fakes share, or as they are (post-processing)."""
+    return votes - votes.mean(0) if on else votes
+
+
 def thresholded(votes: np.ndarray, threshold: float | None, teachers: int) -> np.ndarray:
     """The noisy votes as they are, or their signs where they exceed beta N (post-processing)."""
     return votes if threshold is None else np.sign(votes) * (np.abs(votes) > threshold * teachers)

@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from models import classifiers
-from pipelines.config import Pooled, Profile
+from pipelines.blocks.data import Profile
+from pipelines.blocks.training import Pooled
 from pipelines.datasets.containers import Images
 from pipelines.training import supervised
 

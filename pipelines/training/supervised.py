@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.config import Augmentation
+from pipelines.blocks.data import Augmentation
 from pipelines.datasets.containers import Images
 from pipelines.training.augmentation import warp
 from pipelines.training.tensors import tensors

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import common, datalens_ablation
 from pipelines import config
+from pipelines.blocks.generators import Datalens
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.synthesis import datalens, release
@@ -34,7 +35,7 @@ def test_a_rehearsal_has_the_noise_per_teacher_of_the_real_run_and_claims_nothin
 def test_every_option_but_the_shipped_one_changes_a_valid_setting(params, option):
     base = params.generator("mnist", "datalens")
     settings, epsilon = datalens_ablation.asked(base, datalens_ablation.OPTIONS[option])
-    assert config.Datalens.model_validate(settings.model_dump()) == settings
+    assert Datalens.model_validate(settings.model_dump()) == settings
     assert (settings == base and epsilon == 10.0) == (option == "shipped")
 
 

@@ -7,7 +7,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: small
 import numpy as np
 import pytest
 
-from pipelines import config
+from pipelines.blocks.data import Partition
+from pipelines.blocks.generators import Datalens, DpMoments
 from pipelines.datasets.containers import Images
 from pipelines.synthesis.registry import Space
 
@@ -25,7 +26,7 @@ def partition_settings():
         "test_fraction": 0.15,
         "small": None,
     }
-    return lambda **changes: config.Partition.model_validate({**base, **changes})
+    return lambda **changes: Partition.model_validate({**base, **changes})
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def moments_settings():
         "contrast": 1.0,
         "low_epsilon": None,
     }
-    return lambda **changes: config.DpMoments.model_validate({**base, **changes})
+    return lambda **changes: DpMoments.model_validate({**base, **changes})
 
 
 @pytest.fixture
@@ -58,6 +59,7 @@ def datalens_settings():
         "clip": 1e-5,
         "stochastic": True,
         "threshold": None,
+        "centre_votes": False,
         "vote_cutoff": None,
         "labels": "in_turn",
         "wrong_labels": True,
@@ -71,7 +73,7 @@ def datalens_settings():
         "latent": 4,
         "weak_plan": "warn",
     }
-    return lambda **changes: config.Datalens.model_validate({**base, **changes})
+    return lambda **changes: Datalens.model_validate({**base, **changes})
 
 
 @pytest.fixture

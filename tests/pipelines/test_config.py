@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from ruamel.yaml import YAML
 
 from pipelines import config
+from pipelines.blocks.data import Augmentation
+from pipelines.blocks.generators import GENERATORS
 from pipelines.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +28,7 @@ def shipped() -> dict:
     dataset = content["datasets"][0]
     content["clients"] = {"c0": {"epsilon": 10.0, "delta": 1e-6}, "c1": {"epsilon": 3.0}}
     content["partition"] |= {"clients": ["c0", "c1"], "small": {"client": "c1", "train_records": 40}}
-    content["profiles"][dataset]["augmentation"] = dict.fromkeys(config.Augmentation.model_fields, 0.1)
+    content["profiles"][dataset]["augmentation"] = dict.fromkeys(Augmentation.model_fields, 0.1)
     content["synthesis"]["datalens"]["threshold"] = 0.5
     return content
 
@@ -82,7 +84,7 @@ def numeric_fields(block: type[BaseModel]):
 
 
 def test_the_generated_bad_values_reach_every_numeric_field_of_the_schema():
-    blocks = [config.Params, *config.GENERATORS.values()]
+    blocks = [config.Params, *GENERATORS.values()]
     fields = {name for block in blocks for _, name in numeric_fields(block)}
     assert len(fields) > 40
     reached = {step for path in NUMBERS for step in path if isinstance(step, str)}
@@ -110,7 +112,7 @@ def test_a_bad_number_is_one_sentence_that_names_it(path):
 REQUIRED = [
     path
     for path in NUMBERS
-    if isinstance(path[-1], str) and path[0] != "clients" and not set(path[2:-1]) & set(config.GENERATORS)
+    if isinstance(path[-1], str) and path[0] != "clients" and not set(path[2:-1]) & set(GENERATORS)
 ]
 
 

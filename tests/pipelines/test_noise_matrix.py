@@ -18,7 +18,8 @@ from scipy.stats import chi2, kstest
 
 from models import classifiers
 from pipelines import seeds
-from pipelines.config import Datalens, DpMerf, DpMoments, Dpsgd, DpTeacher
+from pipelines.blocks.generators import Datalens, DpMerf, DpMoments, DpTeacher
+from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.messages import Payload

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipelines import seeds
-from pipelines.config import Fedavg
+from pipelines.blocks.training import Fedavg
 from pipelines.datasets.containers import Images
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.training.supervised import batches

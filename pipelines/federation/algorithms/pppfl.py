@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipelines import seeds
-from pipelines.config import Meta
+from pipelines.blocks.training import Meta
 from pipelines.datasets.containers import Images
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.training.tensors import State, tensors, with_state

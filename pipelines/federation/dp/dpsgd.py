@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from pipelines.config import Dpsgd, Profile
+from pipelines.blocks.data import Profile
+from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.privacy import accounting

@@ -2,7 +2,7 @@
 
 import math
 
-from pipelines.config import Datalens
+from pipelines.blocks.generators import Datalens
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
 from pipelines.privacy.gaussian import Budget, lattice_scale

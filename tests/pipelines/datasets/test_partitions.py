@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines import config
+from pipelines.blocks.data import Partition
 from pipelines.datasets import partitions
 from pipelines.errors import UserError
 from pipelines.synthesis.registry import Space
@@ -22,8 +22,8 @@ BASE = {
 }
 
 
-def block(**changes) -> config.Partition:
-    return config.Partition.model_validate({**BASE, **changes})
+def block(**changes) -> Partition:
+    return Partition.model_validate({**BASE, **changes})
 
 
 def rng(seed: int = 0) -> np.random.Generator:

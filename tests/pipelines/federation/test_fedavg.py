@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.config import Fedavg
+from pipelines.blocks.training import Fedavg
 from pipelines.datasets.containers import Images
 from pipelines.federation.algorithms import fedavg
 from pipelines.federation.messages import Payload, Reply

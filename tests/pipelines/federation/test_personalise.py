@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models import classifiers
-from pipelines.config import FineTune
+from pipelines.blocks.training import FineTune
 from pipelines.datasets.containers import Images
 from pipelines.datasets.shards import Shard
 from pipelines.federation import personalise

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.config import Meta
+from pipelines.blocks.training import Meta
 from pipelines.datasets.containers import Images
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.messages import Payload, Reply

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.generator import NormedGenerator
-from pipelines.config import DpMerf
+from pipelines.blocks.generators import DpMerf
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import SeededForTests

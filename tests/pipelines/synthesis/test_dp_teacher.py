@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pipelines.config import DpTeacher
+from pipelines.blocks.generators import DpTeacher
 from pipelines.datasets.containers import Images
 from pipelines.privacy import accounting
 from pipelines.privacy.gaussian import Budget

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pipelines.config import GENERATORS, Gan
+from pipelines.blocks.generators import GENERATORS, Gan
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import gan, neural, registry

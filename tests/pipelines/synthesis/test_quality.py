@@ -7,7 +7,7 @@ import torch_fidelity
 from sklearn.datasets import load_digits
 from torch.utils.data import Dataset
 
-from pipelines.config import Quality
+from pipelines.blocks.data import Quality
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 from pipelines.synthesis import quality

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pipelines.config import Profile
+from pipelines.blocks.data import Profile
 from pipelines.errors import UserError
 from pipelines.files import new_folder
 from pipelines.privacy.accounting import gdp_epsilon

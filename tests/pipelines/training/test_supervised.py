@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from models import classifiers
-from pipelines.config import Augmentation
+from pipelines.blocks.data import Augmentation
 from pipelines.synthesis.registry import Space
 from pipelines.training import supervised
 from pipelines.training.tensors import state_of, tensors

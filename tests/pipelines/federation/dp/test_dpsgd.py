@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from models import classifiers
-from pipelines.config import Dpsgd
+from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.messages import Payload, Reply

@@ -1,0 +1,71 @@
+"""Blocks of params.yaml about records: where they come from, who holds them, what is checked and promised."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Len
+
+from pipelines.rules import Block, Count, Epsilon, Fraction, Name, NonNegative, OpenFraction, Positive, number
+
+
+class Prepare(Block):
+    root: str
+    test_fraction: OpenFraction
+
+
+class SmallClient(Block):
+    client: Name
+    train_records: Count
+
+
+class Partition(Block):
+    scheme: Literal["dirichlet", "shards", "iid"]
+    clients: list[Name]
+    alpha: Positive
+    shards_per_client: Count
+    min_records: Count
+    validation_fraction: OpenFraction
+    test_fraction: OpenFraction
+    small: SmallClient | None
+
+
+class Privacy(Block):
+    delta: OpenFraction
+    noise: Literal["os_entropy", "seeded_for_tests"]
+
+
+class Client(Block):
+    epsilon: Epsilon
+    delta: OpenFraction | None = None
+    lifetime_epsilon: Epsilon | None = None
+
+
+class Quality(Block):
+    extractor: Literal["small_gray", "inception"]
+    inception_weights: str | None
+    repeats: Count
+    min_tstr_accuracy: Fraction
+    min_recall: Fraction
+    on_failure: Literal["warn", "fail"]
+
+
+class Augmentation(Block):
+    rotation: NonNegative
+    scale: Fraction
+    shear: NonNegative
+    shift: NonNegative
+    elastic: NonNegative
+    noise: NonNegative
+
+
+class Profile(Block):
+    source: Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "folder", "npz"]
+    shape: Annotated[list[Count], Len(3, 3)]
+    classes: number(int, "[2, inf)")
+    licence: str
+    classifier: Literal["mlp", "cnn"]
+    augmentation: Augmentation | None
+    datalens: dict
+    dp_moments: dict
+    dp_merf: dict
+    dp_teacher: dict
+    gan: dict

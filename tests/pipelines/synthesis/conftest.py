@@ -1,0 +1,18 @@
+"""What the tests of generators share."""
+
+import pytest
+
+from pipelines.privacy.gaussian import Budget
+from pipelines.synthesis import datalens
+
+
+@pytest.fixture
+def planned(datalens_settings):
+    """Factory of `datalens` plans that spend epsilon 10 at delta 1e-5."""
+    return lambda space, **changes: datalens.plan(datalens_settings(**changes), Budget(10.0, 1e-5), space)
+
+
+@pytest.fixture
+def as_bytes():
+    """All arrays of a generator's state, one after the other by name."""
+    return lambda state: b"".join(state[name].tobytes() for name in sorted(state))
