@@ -37,8 +37,8 @@ def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, d
     sets = []
     for client, shard in partitions.cut(pool, params.partition, rng).items():
         state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(seed, generator, client))
-        sets.append(module.sample(state, params.synthesis.images, seeds.derive(seed, "sample", client)))
-    model = classify.on_synthetic(containers.concatenate(sets), profile, params.baselines.pooled, seed)
+        sets.append(module.sample(state, params.profiles[dataset].images, seeds.derive(seed, "sample", client)))
+    model = classify.on_synthetic(containers.concatenate(sets), profile, params.training(dataset, "pooled"), seed)
     return scores(model, test)["accuracy"]
 
 

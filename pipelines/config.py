@@ -17,10 +17,12 @@ from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import Client, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.generators import GENERATORS, Synthesis
-from pipelines.blocks.training import Baselines, DpBaselines, FineTune, Meta
+from pipelines.blocks.training import BASELINES, Baselines, DpBaselines, FineTune, LocalSgd, Meta
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
+
+TRAINING = ("meta", "fine_tune", "federated", *BASELINES)  # what a profile's `training` may override
 
 
 class Params(Block):
@@ -57,6 +59,11 @@ class Params(Block):
                 for field in ("classifier", "network"):
                     if getattr(block, field, None) == "cnn" and min(profile.shape[:2]) < 16:
                         raise mistake(f"profiles.{dataset}{owner}.{field}", "cnn", "'mlp' for images below 16x16")
+            for name in profile.training:
+                if name not in TRAINING:
+                    raise mistake(f"profiles.{dataset}.training", name, f"of {', '.join(TRAINING)}")
+            for name in ("meta", "fine_tune", *BASELINES):
+                self.training(dataset, name)
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
 
@@ -85,6 +92,9 @@ class Params(Block):
             "baselines.algorithms": self.baselines.algorithms,
             "dp_baselines.algorithms": self.dp_baselines.algorithms,
         }
+        for name in self.baselines.algorithms:
+            if name not in BASELINES:
+                raise mistake("baselines.algorithms", name, f"a list of {', '.join(BASELINES)}")
         for where, names in lists.items():
             if not names or len(set(names)) < len(names):
                 raise mistake(where, names, "a list of at least one name, none twice")
@@ -97,6 +107,18 @@ class Params(Block):
             return GENERATORS[name].model_validate(merged)
         except ValidationError as error:
             raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
+
+    def training(self, dataset: str, name: str) -> Block:
+        """The settings of `meta`, `fine_tune` or a baseline: its block, overridden by the data set's profile, where
+        `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
+        block = getattr(self if name in Params.model_fields else self.baselines, name)
+        family = {Meta: "meta"}.get(type(block), "federated" if isinstance(block, LocalSgd) else name)
+        own = self.profiles[dataset].training
+        merged = {**block.model_dump(), **own.get(family, {}), **own.get(name, {})}
+        try:
+            return type(block).model_validate(merged)
+        except ValidationError as error:
+            raise UserError(sentences(error, owner=f"{name} (profile {dataset})")) from None
 
     def budget(self, client: str) -> tuple[float, float]:
         """(epsilon, delta) of one client."""

@@ -21,7 +21,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     network = quality.extractor(params.quality, train)
     held_out = containers.concatenate([validation, test])
     results = quality.compare(network, fake, train, held_out, params.quality, seed)
-    profile, recipe = params.profiles[dataset], params.baselines.pooled
+    profile, recipe = params.profiles[dataset], params.training(dataset, "pooled")
     model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
     at_home, anywhere = scores(model, test), scores(model, everyone)
     results |= {

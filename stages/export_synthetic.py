@@ -14,7 +14,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     privacy = releases.statement(params, dataset, client, made)
     name = releases.public_name(params, dataset, client, made)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
-    data = registry.load(generator).sample(state, params.synthesis.images, seed)
+    data = registry.load(generator).sample(state, params.profiles[dataset].images, seed)
     profile = params.profiles[dataset]
     description = card(
         dataset=dataset,

@@ -20,7 +20,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         shards.read_all(dataset, list(params.clients)),
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=partial(classify.new, params.profiles[dataset], 0, device(params.device)),
-        settings=params.fine_tune,
+        settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     method = f"pppfl/{generator}"

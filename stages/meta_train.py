@@ -5,43 +5,35 @@ from functools import partial
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
-from pipelines.federation import outcome, rounds
+from pipelines.federation import outcome
 from pipelines.federation.algorithms import pppfl
-from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.task import Task, federate
 from pipelines.files import new_folder, write_csv, write_json
 from pipelines.training import classify
-from pipelines.training.tensors import device, state_of
+from pipelines.training.tensors import device
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
-    settings, profile = params.meta, params.profiles[dataset]
-    seed = seeds.derive(params.seed, "meta_train", dataset, generator)
-    data = exports.images(dataset, list(params.clients), generator)
-    build = partial(classify.new, profile, seeds.derive(params.seed, "init", dataset), device(params.device))
-    handlers = {
-        client: _handler(images, build(), settings, seeds.derive(seed, client)) for client, images in data.items()
-    }
-    epsilons = {client: params.clients[client].epsilon for client in data}
-    sizes = {client: len(images) for client, images in data.items()}
-    weights = pppfl.client_weights(settings, epsilons, sizes)
-    start = pppfl.Server(state_of(build()), settings, weights)
-    history = rounds.run(start, pppfl.server_step, InProcess(handlers), rounds=settings.rounds, name="meta_train")
+    settings, profile, clients = params.training(dataset, "meta"), params.profiles[dataset], list(params.clients)
+    task = Task(
+        data=exports.images(dataset, clients, generator),
+        build=partial(classify.new, profile, seeds.derive(params.seed, "init", dataset), device(params.device)),
+        augmentation=profile.augmentation,
+        epsilons={client: params.clients[client].epsilon for client in clients},
+        seed=seeds.derive(params.seed, "meta_train", dataset, generator),
+    )
+    history = federate("pppfl", task, settings)
     curves = [
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
     ]
-    of = dataset, list(params.clients), generator
+    of = dataset, clients, generator
     with new_folder(paths.initial(dataset, generator)) as folder:
         outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
         write_json(folder / "privacy.json", {**exports.privacy(*of), "releases": exports.releases(*of)})
     last = curves[-1]
     print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
-
-
-def _handler(images, model, settings, seed: int):
-    support, query = pppfl.support_and_query(images, settings.query_fraction, seed)
-    return partial(pppfl.client_update, model=model, support=support, query=query, settings=settings, seed=seed)
 
 
 if __name__ == "__main__":

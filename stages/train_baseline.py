@@ -1,9 +1,10 @@
 """train_baseline@DATASET-ALGORITHM: the same clients without PPPFL. Private.
 
-local: private data alone, until it stops improving. random_init: PPPFL's fine-tuning from a fresh model. fedavg and
-pooled: trained on the clients' synthetic sets (once per generator), then fine-tuned alike.
+Most train on the clients' synthetic sets, once per generator, then all are fine-tuned at home alike. `local` and
+`random_init` send nothing; fedavg_real and pppfl_real train on the private records, with no privacy: upper bounds.
 """
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,71 +13,62 @@ from pipelines.blocks.training import FineTune
 from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
-from pipelines.federation import outcome, personalise, rounds
-from pipelines.federation.algorithms import fedavg
-from pipelines.federation.engines.inprocess import InProcess
+from pipelines.datasets.shards import Shard
+from pipelines.federation import baselines, outcome, personalise
+from pipelines.federation.task import Task
 from pipelines.files import new_folder
 from pipelines.training import classify
-from pipelines.training.tensors import State, device, state_of
+from pipelines.training.tensors import device
 from stages.cli import main
 
-ON_PRIVATE_DATA = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
+NOTHING_LEAVES = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
+UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True}
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
-    clients = list(params.clients)
-    own = shards.read_all(dataset, clients)
+    own = shards.read_all(dataset, list(params.clients))
     everyone = containers.load(paths.prepared(dataset) / "test.npz")
-    build = partial(classify.new, params.profiles[dataset], seeds.derive(params.seed, "init", dataset))
+    profile, seed = params.profiles[dataset], seeds.derive(params.seed, "init", dataset)
+    build = partial(classify.new, profile, seed, device(params.device))
     with new_folder(paths.baseline(dataset, algorithm)) as folder:
-        for method, models, privacy, settings in _methods(params, dataset, algorithm, build):
-            summary, curve, personal = personalise.through_rounds(
-                models,
-                own,
-                everyone,
-                build=partial(build, device(params.device)),
-                settings=settings,
-                seed=seeds.derive(params.seed, "fine_tune", dataset),
+        for generator, data, privacy in _data(params, dataset, algorithm, own):
+            task = Task(
+                data=data,
+                build=build,
+                augmentation=profile.augmentation if generator else None,
+                epsilons={client: params.clients[client].epsilon for client in data},
+                seed=seeds.derive(params.seed, algorithm, dataset, generator or "private"),
             )
-            outcome.save_method(folder, method, {**summary, **privacy}, curve, personal)
-            print(f"{dataset} {method}: {outcome.line(summary)}")
+            for name, trained in baselines.trained(algorithm, task, params.training(dataset, algorithm)).items():
+                method = f"{name}/{generator}" if generator else name
+                summary, curve, personal = personalise.through_rounds(
+                    trained.models,
+                    own,
+                    everyone,
+                    build=build,
+                    settings=_fine_tuning(params, dataset, algorithm),
+                    seed=seeds.derive(params.seed, "fine_tune", dataset),
+                )
+                outcome.save_method(folder, method, {**summary, **privacy}, curve, personal)
+                print(f"{dataset} {method}: {outcome.line(summary)}")
         season(folder, dataset, "all-clients")
 
 
-def _methods(params: Params, dataset: str, algorithm: str, build) -> Iterator[tuple[str, list[State], dict, FineTune]]:
-    """(method, global models, privacy, fine-tuning) for each method of the algorithm."""
-    if algorithm in ("local", "random_init"):
-        local = params.baselines.local.model_dump() if algorithm == "local" else {}
-        yield algorithm, [state_of(build())], ON_PRIVATE_DATA, params.fine_tune.model_copy(update=local)
+def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -> Iterator[tuple]:
+    """(generator or None, each client's set, privacy), for each time that the algorithm runs."""
+    if algorithm in (*baselines.AT_HOME, *baselines.ON_REAL_DATA):
+        privacy = UPPER_BOUND if algorithm in baselines.ON_REAL_DATA else NOTHING_LEAVES
+        yield None, {client: shard.train for client, shard in own.items()}, privacy
         return
-    train = {"fedavg": _fedavg, "pooled": _pooled}[algorithm]
     for generator in params.synthesis.generators:
-        data = exports.images(dataset, list(params.clients), generator)
-        privacy = exports.privacy(dataset, list(params.clients), generator)
-        seed = seeds.derive(params.seed, algorithm, dataset, generator)
-        yield f"{algorithm}/{generator}", train(params, dataset, data, build, seed), privacy, params.fine_tune
+        of = dataset, list(params.clients), generator
+        yield generator, exports.images(*of), exports.privacy(*of)
 
 
-def _fedavg(params: Params, dataset: str, data: dict, build, seed: int) -> list[State]:
-    settings = params.baselines.fedavg
-    handlers = {
-        client: partial(
-            fedavg.client_update,
-            model=build(device(params.device)),
-            data=images,
-            settings=settings,
-            seed=seeds.derive(seed, client),
-        )
-        for client, images in data.items()
-    }
-    start = fedavg.Server(state_of(build()))
-    return rounds.run(start, fedavg.server_step, InProcess(handlers), rounds=settings.rounds, name="fedavg").models
-
-
-def _pooled(params: Params, dataset: str, data: dict, build, seed: int) -> list[State]:
-    everything = containers.concatenate([data[client] for client in sorted(data)])
-    profile = params.profiles[dataset]
-    return [state_of(classify.on_synthetic(everything, profile, params.baselines.pooled, seed, device(params.device)))]
+def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
+    """Alike for all but `local`, which trains until it stops improving."""
+    longer = params.training(dataset, "local").model_dump() if algorithm == "local" else {}
+    return params.training(dataset, "fine_tune").model_copy(update=longer)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         own,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=build,
-        settings=params.fine_tune,
+        settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:

@@ -41,6 +41,8 @@ def code_used(stage: str, generator: str) -> set[str]:
     files = closure(ROOT / f"stages/{stage}.py")
     if stage in ("train_generator", "export_synthetic"):  # the registry imports the generator by name
         files |= closure(ROOT / f"pipelines/synthesis/{generator}.py")
+    if stage == "train_baseline":  # as the task does each algorithm
+        files = files.union(*map(closure, (ROOT / "pipelines/federation/algorithms").glob("*.py")))
     return {str(file.relative_to(ROOT)) for file in files} - PLUMBING
 
 
@@ -71,10 +73,22 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
     """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where, not what)."""
     for stage, entry in STAGES.items():
         blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
-        blocks -= {"generator", "device"}  # the method that merges a generator's blocks; see above
+        blocks -= {"generator", "training", "device"}  # the methods that merge a profile's overrides; see above
         blocks = {"clients" if block == "budget" else block for block in blocks}
         declared = {param.split(".")[0] for param in entry["params"]}
         assert blocks <= declared, stage
+
+
+def test_a_stage_declares_the_training_settings_it_asks_for():
+    """`params.training(dataset, NAME)`: the block, and the profile's overrides of it."""
+    for stage, entry in STAGES.items():
+        asked = re.findall(r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text())
+        names = {"${item.algorithm}" if name == "algorithm" else name.strip('"') for name in asked}
+        names -= {"local"} if stage == "train_baseline" else set()  # asked for when it is the algorithm itself
+        declared = set(entry["params"])
+        assert not names or "profiles.${item.dataset}.training" in declared, stage
+        for name in names:
+            assert {name, f"baselines.{name}"} & declared, (stage, name)
 
 
 def test_the_floors():

@@ -18,7 +18,7 @@ class SmallClient(Block):
 
 
 class Partition(Block):
-    scheme: Literal["dirichlet", "shards", "iid"]
+    scheme: Literal["dirichlet", "shards", "quantity", "iid"]
     clients: list[Name]
     alpha: Positive
     shards_per_client: Count
@@ -62,8 +62,10 @@ class Profile(Block):
     shape: Annotated[list[Count], Len(3, 3)]
     classes: number(int, "[2, inf)")
     licence: str
-    classifier: Literal["mlp", "cnn"]
+    classifier: Literal["mlp", "cnn", "resnet"]
     augmentation: Augmentation | None
+    images: number(int, "[4, inf)")
+    training: dict[Name, dict]
     datalens: dict
     dp_moments: dict
     dp_merf: dict

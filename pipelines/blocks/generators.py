@@ -98,7 +98,6 @@ GENERATORS = {
 
 class Synthesis(Block):
     generators: list[Literal["datalens", "dp_merf", "dp_moments", "dp_teacher", "gan"]]
-    images: number(int, "[4, inf)")
     datalens: Datalens
     dp_merf: DpMerf
     dp_moments: DpMoments

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pipelines.rules import Block, Count, OpenFraction, Positive, Share
+from pipelines.rules import Block, Count, Fraction, Name, NonNegative, OpenFraction, Positive, Share, number
 
 
 class Meta(Block):
@@ -30,16 +30,13 @@ class FineTune(Block):
     every: Count
 
 
+class Nothing(Block):
+    """A method without settings of its own."""
+
+
 class Local(Block):
     epochs: Count
     patience: Count
-
-
-class Fedavg(Block):
-    rounds: Count
-    local_epochs: Count
-    batch: Count
-    learning_rate: Positive
 
 
 class Pooled(Block):
@@ -48,11 +45,51 @@ class Pooled(Block):
     learning_rate: Positive
 
 
+class LocalSgd(Block):
+    """Rounds of local SGD, which most algorithms share."""
+
+    rounds: Count
+    local_epochs: Count
+    batch: Count
+    learning_rate: Positive
+    momentum: Fraction
+
+
+class Fedprox(LocalSgd):
+    mu: NonNegative
+
+
+class Scaffold(LocalSgd):
+    momentum: number(float, "[0, 0]")  # the variates are means of gradients under plain SGD alone
+
+
+class Reptile(LocalSgd):
+    outer_learning_rate: Share
+
+
+class SdaFl(LocalSgd):
+    confidence: Fraction
+
+
 class Baselines(Block):
-    algorithms: list[Literal["local", "random_init", "fedavg", "pooled"]]
+    algorithms: list[Name]
     local: Local
-    fedavg: Fedavg
+    random_init: Nothing
+    single: Pooled
     pooled: Pooled
+    fedavg: LocalSgd
+    fedprox: Fedprox
+    fednova: LocalSgd
+    scaffold: Scaffold
+    reptile: Reptile
+    sda_fl: SdaFl
+    fedmeta: Meta
+    pppfl_paper: Meta
+    fedavg_real: LocalSgd
+    pppfl_real: Meta
+
+
+BASELINES = {name: field.annotation for name, field in Baselines.model_fields.items() if name != "algorithms"}
 
 
 class Dpsgd(Block):

@@ -1,4 +1,4 @@
-"""How records are dealt to clients: label skew (Dirichlet), label shards, or iid. A simulation of silos."""
+"""How records are dealt to clients: label skew (Dirichlet), label shards, quantity skew, or iid; simulated silos."""
 
 import numpy as np
 
@@ -23,7 +23,8 @@ def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> d
             f"The 'clients' parameter of partition must name at most as many clients as there are training records. "
             f"Got {len(clients)} clients for {len(labels)} records instead. (params.yaml)"
         )
-    parts = {"dirichlet": dirichlet, "shards": label_shards, "iid": iid}[settings.scheme](labels, settings, rng)
+    schemes = {"dirichlet": dirichlet, "shards": label_shards, "quantity": quantity, "iid": iid}
+    parts = schemes[settings.scheme](labels, settings, rng)
     if min(map(len, parts)) < settings.min_records:
         raise UserError(
             f"The 'min_records' parameter of partition must be reachable: {len(labels)} records over {len(clients)} "
@@ -63,6 +64,18 @@ def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generat
     pieces = np.array_split(by_label, count * settings.shards_per_client)
     order = rng.permutation(len(pieces)).reshape(count, -1)
     return [np.concatenate([pieces[piece] for piece in own]) for own in order]
+
+
+def quantity(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+    """Quantity skew (NIID-Bench): iid records, sizes in shares ~ Dirichlet(alpha); re-drawn until every client has
+    `min_records`."""
+    order = rng.permutation(len(labels))
+    for _ in range(TRIES):
+        shares = rng.dirichlet(np.full(len(settings.clients), settings.alpha))
+        parts = np.split(order, (np.cumsum(shares)[:-1] * len(order)).astype(int))
+        if min(map(len, parts)) >= settings.min_records:
+            break
+    return parts
 
 
 def iid(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:

@@ -15,11 +15,28 @@ class Payload:
     arrays: State
     scalars: dict[str, Scalar] = field(default_factory=dict)
 
+    @property
+    def bytes(self) -> int:
+        """Of the arrays, which is nearly all that is sent."""
+        return sum(array.nbytes for array in self.arrays.values())
+
 
 @dataclass(frozen=True)
 class Reply:
     client: str
     payload: Payload
+
+
+@dataclass(frozen=True)
+class Server:
+    """What every server keeps between rounds: the global model. An algorithm with more to keep extends it."""
+
+    weights: State
+
+    @property
+    def sent(self) -> State:
+        """What each round begins with, at every client."""
+        return self.weights
 
 
 class Engine(Protocol):
@@ -35,3 +52,8 @@ def weighted_mean(replies: list[Reply], weights: list[float]) -> State:
         name: sum(weight / total * reply.payload.arrays[name] for reply, weight in zip(replies, weights))
         for name in replies[0].payload.arrays
     }
+
+
+def by_images(replies: list[Reply]) -> list[float]:
+    """FedAvg's weights: the size of each client's set. Of synthetic sets, sizes are public."""
+    return [reply.payload.scalars["images"] for reply in replies]

@@ -4,44 +4,45 @@ An algorithm is two pure functions and a small state: `client_update(payload, ..
 data by the caller and carried by an engine, and `server_step(state, replies) -> state`. The state says what is sent.
 """
 
+import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tqdm import tqdm
 
-from pipelines.federation.messages import Engine, Payload, Reply
+from pipelines.federation.messages import Engine, Payload, Reply, Server
 from pipelines.training.tensors import State
-
-
-class ServerState(Protocol):
-    @property
-    def weights(self) -> State:
-        """The current global model."""
 
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
     curves: list[dict]  # one row per round: means over clients of the scalars they sent
+    cost: dict  # {"rounds", "bytes_down", "bytes_up": over all clients, "seconds"}
 
 
 def run(
-    state: ServerState,
-    server_step: Callable[[ServerState, list[Reply]], ServerState],
+    state: Server,
+    server_step: Callable[[Server, list[Reply]], Server],
     engine: Engine,
     *,
     rounds: int,
     name: str,
 ) -> History:
     """Broadcast, collect, step; `rounds` times, or until no client answers."""
-    models, curves = [state.weights], []
+    models, curves, start = [state.weights], [], time.perf_counter()
+    cost = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}
     for number in tqdm(range(1, rounds + 1), desc=name, disable=None, mininterval=1):
-        replies = engine.call(Payload(state.weights, {"round": number}))
+        payload = Payload(state.sent, {"round": number})
+        replies = engine.call(payload)
         if not replies:
             break
         state = server_step(state, replies)
         models.append(state.weights)
         curves.append({"round": number, **_means(replies)})
-    return History(models, curves)
+        cost["rounds"] = number
+        cost["bytes_down"] += payload.bytes * len(replies)
+        cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
+    return History(models, curves, {**cost, "seconds": time.perf_counter() - start})
 
 
 def _means(replies: list[Reply]) -> dict[str, float]:

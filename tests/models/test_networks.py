@@ -9,7 +9,15 @@ from models.generator import ConvGenerator, MlpGenerator
 
 
 @pytest.mark.parametrize(
-    "name, shape", [("mlp", (8, 8, 1)), ("mlp", (5, 7, 3)), ("cnn", (28, 28, 1)), ("cnn", (16, 16, 3))]
+    "name, shape",
+    [
+        ("mlp", (8, 8, 1)),
+        ("mlp", (5, 7, 3)),
+        ("cnn", (28, 28, 1)),
+        ("cnn", (16, 16, 3)),
+        ("resnet", (32, 32, 3)),
+        ("resnet", (9, 9, 1)),
+    ],
 )
 def test_classifiers_are_a_function_of_their_seed_and_leave_the_global_one(name, shape):
     torch.manual_seed(5)
@@ -28,18 +36,35 @@ def test_the_cnn_has_the_papers_size():
     assert sum(parameter.numel() for parameter in cnn.parameters()) == 62_346
 
 
+def test_the_resnet_has_eighteen_layers_and_keeps_the_size_of_small_images_in_its_stem():
+    resnet = classifiers.build("resnet", shape=(32, 32, 3), classes=10, seed=0)
+    layers = [module for module in resnet.modules() if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear))]
+    assert len([layer for layer in layers if getattr(layer, "kernel_size", (3, 3)) != (1, 1)]) == 18
+    assert sum(parameter.numel() for parameter in resnet.parameters()) == 11_173_962
+    stem = torch.nn.Sequential(resnet.conv1, resnet.maxpool)
+    assert stem(torch.rand(1, 3, 32, 32)).shape == (1, 64, 32, 32)
+
+
 @pytest.mark.parametrize(
     "network",
     [
         classifiers.build("mlp", shape=(8, 8, 1), classes=3, seed=0),
         classifiers.build("cnn", shape=(16, 16, 1), classes=3, seed=0),
+        classifiers.build("resnet", shape=(16, 16, 3), classes=3, seed=0),
         MlpGenerator(shape=(8, 8, 1), classes=3, latent=2),
     ],
-    ids=["mlp", "cnn", "generator"],
+    ids=["mlp", "cnn", "resnet", "generator"],
 )
 def test_no_network_keeps_batch_statistics(network):
     assert list(network.buffers()) == []
-    assert not any("Norm" in type(module).__name__ for module in network.modules())
+    assert not any("BatchNorm" in type(module).__name__ for module in network.modules())
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet"])
+def test_no_classifier_lets_records_of_a_batch_see_each_other(name):
+    network = classifiers.build(name, shape=(16, 16, 1), classes=3, seed=0).train()
+    images = torch.rand(4, 1, 16, 16)
+    torch.testing.assert_close(network(images)[:1], network(images[:1]), rtol=1e-4, atol=1e-5)
 
 
 def test_generator_makes_pixels_for_its_labels():

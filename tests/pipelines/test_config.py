@@ -198,7 +198,7 @@ def test_names_in_lists_are_checked_too(path):
         (("partition", "clients"), ["c0", "c1", "c1"], "none twice"),
         (("partition", "small"), {"client": "c9", "train_records": 3}, "'partition.clients'"),
         (("partition", "test_fraction"), 0.95, "below 1 - validation_fraction"),
-        (("partition", "scheme"), "random", "one of 'dirichlet', 'shards' or 'iid'"),
+        (("partition", "scheme"), "random", "one of 'dirichlet', 'shards', 'quantity' or 'iid'"),
         (("privacy", "noise"), "none", "one of 'os_entropy' or 'seeded_for_tests'"),
         (("synthesis", "generators"), ["dp_marf"], "one of 'datalens'"),
         (("profiles", "digits", "shape"), [8, 8], "three"),
@@ -274,6 +274,38 @@ def test_a_profile_overrides_the_generator_s_block():
 def test_a_bad_override_names_the_profile():
     (line,) = mistakes(changed(("profiles", "digits", "datalens"), {"teachers": 0}))
     assert "synthesis.datalens (profile digits)" in line and "Got 0 instead" in line
+
+
+def test_a_profile_overrides_training_by_family_then_by_name():
+    content = shipped()
+    content["profiles"]["digits"]["training"] = {
+        "federated": {"rounds": 3, "batch": 7},
+        "fedprox": {"batch": 9},
+        "meta": {"rounds": 2},
+        "fine_tune": {"epochs": 1},
+    }
+    params = load(content)
+    assert (params.training("digits", "scaffold").rounds, params.training("digits", "scaffold").batch) == (3, 7)
+    prox = params.training("digits", "fedprox")
+    assert (prox.rounds, prox.batch, prox.mu) == (3, 9, content["baselines"]["fedprox"]["mu"])
+    assert [params.training("digits", name).rounds for name in ("meta", "fedmeta", "pppfl_real")] == [2, 2, 2]
+    assert params.training("digits", "fine_tune").epochs == 1
+    assert params.training("digits", "pooled") == params.baselines.pooled
+    assert params.training("mnist", "scaffold") == params.baselines.scaffold
+
+
+@pytest.mark.parametrize(
+    "path, bad, said",
+    [
+        (("profiles", "mnist", "training"), {"fedavgg": {}}, "'training' parameter of profiles.mnist"),
+        (("profiles", "mnist", "training"), {"fedprox": {"mu": -1.0}}, "'mu' parameter of fedprox (profile mnist)"),
+        (("profiles", "mnist", "training"), {"federated": {"mu": 1.0}}, "'mu' parameter of fedavg (profile mnist)"),
+        (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
+        (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
+    ],
+)
+def test_training_that_cannot_be_is_one_sentence(path, bad, said):
+    assert said in mistakes(changed(path, bad))[0]
 
 
 def test_the_command_checks_the_file_of_the_working_folder(tmp_path):

@@ -17,37 +17,39 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines import seeds
 from pipelines.blocks.training import Meta
-from pipelines.datasets.containers import Images
-from pipelines.federation.messages import Payload, Reply, weighted_mean
-from pipelines.training.tensors import State, tensors, with_state
+from pipelines.federation.local import Local
+from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
+from pipelines.federation.task import Task
+from pipelines.training.tensors import State, with_state
 
 
 @dataclass(frozen=True)
-class Server:
-    """weights: theta. round: outer steps done. optimiser: torch's own state of the outer optimiser."""
+class MetaServer(Server):
+    """round: outer steps done. optimiser: torch's own state of the outer optimiser."""
 
-    weights: State
     settings: Meta
     client_weights: dict[str, float]
     round: int = 0
     optimiser: dict[str, Any] = field(default_factory=dict)
 
 
-def client_update(
-    payload: Payload, *, model: nn.Module, support: Images, query: Images, settings: Meta, seed: int
-) -> Payload:
+def server(task: Task, settings: Meta) -> MetaServer:
+    sizes = {client: len(images) for client, images in task.data.items()}
+    return MetaServer(task.start(), settings, client_weights(settings, task.epsilons, sizes))
+
+
+def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
     """The meta-gradient of the query loss after `inner_steps` on the support set (learn2learn's MAML)."""
-    with_state(model, payload.arrays)
-    on = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seeds.derive(seed, payload.scalars["round"]))
+    model = with_state(local.model, payload.arrays)
+    stream = local.stream(payload.scalars["round"])
+    support, query = support_and_query(local, settings.query_fraction)
     maml = l2l.algorithms.MAML(model, lr=settings.inner_learning_rate, first_order=settings.order == "first")
     learner = maml.clone()
     for _ in range(settings.inner_steps):
-        images, labels = _batch(support, settings.batch, generator, on)
+        images, labels = _batch(support, settings.batch, stream)
         learner.adapt(F.cross_entropy(learner(images), labels))
-    images, labels = _batch(query, settings.batch, generator, on)
+    images, labels = _batch(query, settings.batch, stream)
     logits = learner(images)
     loss = F.cross_entropy(logits, labels)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
@@ -56,7 +58,7 @@ def client_update(
     return Payload(arrays, {"query_loss": loss.item(), "query_accuracy": accuracy})
 
 
-def server_step(state: Server, replies: list[Reply]) -> Server:
+def server_step(state: MetaServer, replies: list[Reply]) -> MetaServer:
     """One outer step on the weighted mean of the meta-gradients, then the moving average."""
     settings = state.settings
     gradient = weighted_mean(replies, [state.client_weights[reply.client] for reply in replies])
@@ -89,19 +91,18 @@ def client_weights(settings: Meta, epsilons: dict[str, float], sizes: dict[str, 
     return dict(zip(clients, (scores / scores.sum()).tolist()))
 
 
-def support_and_query(data: Images, fraction: float, seed: int) -> tuple[Images, Images]:
-    """A fixed split of a synthetic set; `fraction` of it is the query set."""
-    rows = np.random.default_rng(seed).permutation(len(data))
-    cut = max(1, round(len(data) * fraction))
-    return data[rows[cut:]], data[rows[:cut]]
+def support_and_query(local: Local, fraction: float) -> tuple[Local, Local]:
+    """A fixed split of a client's set, the same in every round; `fraction` of it is the query set."""
+    rows = torch.randperm(len(local), generator=local.stream(0))
+    cut = max(1, round(len(local) * fraction))
+    return local.subset(rows[cut:]), local.subset(rows[:cut])
 
 
-def _batch(data: Images, count: int, generator: torch.Generator, on) -> tuple[torch.Tensor, torch.Tensor]:
-    rows = torch.randperm(len(data), generator=generator)[:count].numpy()
-    return tensors(data[rows], on)
+def _batch(local: Local, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    return local.batch(torch.randperm(len(local), generator=stream)[:count], stream)
 
 
-def _outer_step(state: Server, gradient: State) -> tuple[State, dict[str, Any]]:
+def _outer_step(state: MetaServer, gradient: State) -> tuple[State, dict[str, Any]]:
     """torch's Adam or SGD, as a function of weights, gradient and optimiser state."""
     parameters = {name: nn.Parameter(torch.from_numpy(array.copy())) for name, array in state.weights.items()}
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[state.settings.outer_optimiser]

@@ -15,19 +15,14 @@ from torch import nn
 from pipelines.blocks.data import Profile
 from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
-from pipelines.federation.messages import Payload, Reply, weighted_mean
+from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
 from pipelines.privacy import accounting
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.privacy.statement import Statement
-from pipelines.training.tensors import State, state_of, tensors, with_state
+from pipelines.training.tensors import state_of, tensors, with_state
 
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
-
-
-@dataclass(frozen=True)
-class Server:
-    weights: State
 
 
 @dataclass

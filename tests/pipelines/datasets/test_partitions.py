@@ -38,7 +38,7 @@ def together(parts) -> list[int]:
 @given(
     labels=st.lists(st.integers(0, 5), min_size=1, max_size=120),
     clients=st.integers(1, 6),
-    scheme=st.sampled_from(["dirichlet", "shards", "iid"]),
+    scheme=st.sampled_from(["dirichlet", "shards", "quantity", "iid"]),
     alpha=st.sampled_from([0.05, 0.5, 100.0]),
     pieces=st.integers(1, 3),
     seed=st.integers(0, 2**31),
@@ -132,6 +132,19 @@ def test_shards_give_few_labels_per_client():
     assert all(len(np.unique(labels[part])) <= 6 and len(part) == 200 for part in parts.values())
 
 
+def test_quantity_skew_is_in_the_sizes_and_not_in_the_labels():
+    """Sizes spread as Dirichlet shares do, variance (K - 1) / (K^2 (K alpha + 1)); labels stay as they were."""
+    labels = np.arange(5000) % 2
+    dealt = [
+        partitions.deal(labels, block(scheme="quantity", clients=list("abcde"), alpha=0.5, min_records=1), rng(seed))
+        for seed in range(200)
+    ]
+    shares = np.array([[len(part) / 5000 for part in parts.values()] for parts in dealt])
+    assert shares.var() == pytest.approx(4 / (25 * 3.5), rel=0.1)
+    large = [labels[part].mean() for parts in dealt[:20] for part in parts.values() if len(part) > 500]
+    assert max(abs(mean - 0.5) for mean in large) < 0.08
+
+
 def test_iid_is_even():
     parts = partitions.deal(np.zeros(100, np.int64), block(scheme="iid"), rng(0))
     assert sorted(map(len, parts.values())) == [33, 33, 34]
@@ -142,14 +155,14 @@ def test_more_clients_than_records_is_one_sentence():
         partitions.deal(np.array([0, 1]), block(), rng())
 
 
-@pytest.mark.parametrize("scheme", ["dirichlet", "shards", "iid"])
+@pytest.mark.parametrize("scheme", ["dirichlet", "shards", "quantity", "iid"])
 def test_an_unreachable_minimum_is_one_sentence(scheme, monkeypatch):
     monkeypatch.setattr(partitions, "TRIES", 20)
     with pytest.raises(UserError, match=r"'min_records' parameter of partition .* Got 30 instead"):
         partitions.deal(np.arange(60) % 3, block(scheme=scheme, min_records=30), rng())
 
 
-@pytest.mark.parametrize("scheme", ["dirichlet", "shards", "iid"])
+@pytest.mark.parametrize("scheme", ["dirichlet", "shards", "quantity", "iid"])
 def test_the_same_seed_deals_the_same(scheme):
     labels = rng(5).integers(0, 5, 200)
     one, again, other = (partitions.deal(labels, block(scheme=scheme), rng(seed)) for seed in (1, 1, 2))

@@ -1,15 +1,8 @@
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipelines.federation import rounds
 from pipelines.federation.engines.inprocess import InProcess
-from pipelines.federation.messages import Payload, weighted_mean
-
-
-@dataclass(frozen=True)
-class Server:
-    weights: dict
+from pipelines.federation.messages import Payload, Server, weighted_mean
 
 
 def step(state, replies):
@@ -36,3 +29,11 @@ def test_the_loop_ends_when_every_client_has_left():
 
     history = rounds.run(Server({"w": np.zeros(1)}), step, InProcess({"a": leaves_after_two}), rounds=9, name="t")
     assert len(history.curves) == 2
+
+
+def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
+    """Two clients, a float64 each way, three rounds; b leaves after the first."""
+    engine = InProcess({"a": plus(1.0), "b": lambda sent: None if sent.scalars["round"] > 1 else plus(2.0)(sent)})
+    cost = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
+    assert (cost["rounds"], cost["bytes_down"], cost["bytes_up"]) == (3, 8 * 4, 8 * 4)
+    assert cost["seconds"] > 0

@@ -7,10 +7,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipelines.blocks.training import Meta
-from pipelines.datasets.containers import Images
 from pipelines.federation.algorithms import pppfl
+from pipelines.federation.local import hold
 from pipelines.federation.messages import Payload, Reply
-from pipelines.training.tensors import state_of, tensors
+from pipelines.federation.task import federate
+from pipelines.training.tensors import state_of
 
 BASE = {
     "rounds": 30,
@@ -34,13 +35,6 @@ def meta(**changes):
     return Meta(**{**BASE, **changes})
 
 
-def images(count, seed):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 3, count)
-    pixels = rng.integers(0, 256, (count, 3, 3, 1)) // 2 + labels[:, None, None, None] * 40
-    return Images(pixels.astype(np.uint8), labels, np.arange(count))
-
-
 def network():
     """Smooth, so that finite differences exist everywhere; double, so that they are sharp."""
     torch.manual_seed(0)
@@ -48,23 +42,18 @@ def network():
 
 
 @pytest.fixture
-def double(monkeypatch):
-    """The algorithm's own code, in float64."""
-    monkeypatch.setattr(pppfl, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
+def local(in_double, images):
+    return hold(network(), images(70, 1), None, 0)
 
 
-SUPPORT, QUERY = images(40, 1), images(30, 2)
+def meta_gradient(local, settings):
+    payload = Payload(state_of(network()), {"round": 1})
+    return pppfl.client_update(payload, local=local, settings=settings).arrays
 
 
-def meta_gradient(settings):
-    model = network()
-    payload = Payload(state_of(model), {"round": 1})
-    return pppfl.client_update(payload, model=model, support=SUPPORT, query=QUERY, settings=settings, seed=0).arrays
-
-
-def adapted_query_loss(weights, settings):
+def adapted_query_loss(local, weights, settings):
     """By hand: plain gradient steps on the support set, then the query loss. No learn2learn."""
-    (x, y), (x_query, y_query) = ((t[0].double(), t[1]) for t in (tensors(SUPPORT), tensors(QUERY)))
+    (x, y), (x_query, y_query) = ((part.images, part.labels) for part in pppfl.support_and_query(local, 0.3))
     model = network()
     names = [name for name, _ in model.named_parameters()]
     values = [torch.tensor(weights[name], requires_grad=True) for name in names]
@@ -76,32 +65,32 @@ def adapted_query_loss(weights, settings):
     return F.cross_entropy(logits, y_query), dict(zip(names, values))
 
 
-def test_second_order_meta_gradient_equals_finite_differences(double):
+def test_second_order_meta_gradient_equals_finite_differences(local):
     settings = meta(order="second")
-    gradient, weights = meta_gradient(settings), state_of(network())
+    gradient, weights = meta_gradient(local, settings), state_of(network())
     for name in weights:
         for index in list(np.ndindex(weights[name].shape))[:5]:
             sides = []
             for sign in (1, -1):
                 moved = {key: array.copy() for key, array in weights.items()}
                 moved[name][index] += sign * 1e-5
-                sides.append(adapted_query_loss(moved, settings)[0].item())
+                sides.append(adapted_query_loss(local, moved, settings)[0].item())
             assert gradient[name][index] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-8)
 
 
-def test_first_order_is_the_query_gradient_at_the_adapted_weights_and_differs_from_second(double):
+def test_first_order_is_the_query_gradient_at_the_adapted_weights_and_differs_from_second(local):
     settings = meta(order="first")
-    gradient = meta_gradient(settings)
-    loss, adapted = adapted_query_loss(state_of(network()), settings)
+    gradient = meta_gradient(local, settings)
+    loss, adapted = adapted_query_loss(local, state_of(network()), settings)
     expected = torch.autograd.grad(loss, list(adapted.values()))
     for name, value in zip(adapted, expected):
         np.testing.assert_allclose(gradient[name], value.numpy(), atol=1e-10)
-    second = meta_gradient(meta(order="second"))
+    second = meta_gradient(local, meta(order="second"))
     assert max(np.abs(second[name] - gradient[name]).max() for name in gradient) > 1e-3
 
 
 def server(settings, **weights):
-    return pppfl.Server({"w": np.array([1.0], np.float32)}, settings, weights)
+    return pppfl.MetaServer({"w": np.array([1.0], np.float32)}, settings, weights)
 
 
 def replies(**gradients):
@@ -166,8 +155,33 @@ def test_uniform_and_size_weights():
     assert pppfl.client_weights(meta(weights="size_of_set"), epsilons, sizes) == {"a": 0.75, "b": 0.25}
 
 
-def test_support_and_query_are_disjoint_and_complete():
-    data = images(50, 3)
-    support, query = pppfl.support_and_query(data, 0.3, seed=1)
-    assert len(query) == 15
-    assert sorted([*support.ids, *query.ids]) == list(range(50))
+def test_support_and_query_are_disjoint_complete_and_the_same_every_round(local):
+    support, query = pppfl.support_and_query(local, 0.3)
+    assert len(query) == 21
+
+    def lines(*parts):
+        return sorted(map(tuple, torch.cat([part.images.flatten(1) for part in parts]).tolist()))
+
+    assert lines(support, query) == lines(local)
+    again = pppfl.support_and_query(local, 0.3)
+    assert torch.equal(again[1].images, query.images)
+
+
+def test_with_everything_off_it_is_plain_maml_with_a_mean_gradient(task, images):
+    """FedMeta: weights -= rate times the mean meta-gradient, over two rounds of two clients."""
+    given, settings = task(data={"a": images(40, 1), "b": images(40, 2)}), meta(rounds=2)
+    history, weights = federate("pppfl", given, settings), given.start()
+    for number in (1, 2):
+        sent = Payload(weights, {"round": number})
+        found = [pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"]
+        weights = {name: array - 0.1 * (found[0][name] + found[1][name]) / 2 for name, array in weights.items()}
+        for name in weights:
+            np.testing.assert_allclose(history.models[number][name], weights[name], atol=1e-6)
+
+
+def test_thirty_of_the_paper_s_steps_move_no_weight_by_more_than_a_hundredth(task):
+    """Spec 2.6: Adam's step is about its rate, so 30 x 3e-4 bounds the whole of the paper's outer loop."""
+    settings = meta(outer_optimiser="adam", outer_learning_rate=3e-4, cosine=True)
+    models = federate("pppfl", task(), settings).models
+    moved = max(np.abs(models[-1][name] - models[0][name]).max() for name in models[0])
+    assert 1e-4 < moved < 0.01

@@ -1,0 +1,42 @@
+"""FedNova (Wang et al. 2020): each client's change is divided by the steps it took before the changes are averaged.
+
+With momentum rho, tau local steps are worth a = (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho) plain ones; without,
+a = tau. The server applies w - (sum p_c a_c) sum p_c (w - w_c) / a_c, p_c by size of set: clients that took more steps
+pull no harder. For equal steps this is FedAvg.
+"""
+
+from dataclasses import dataclass, replace
+
+from pipelines.blocks.training import LocalSgd
+from pipelines.federation.algorithms import fedavg
+from pipelines.federation.messages import Reply, Server, by_images
+from pipelines.federation.task import Task
+
+
+@dataclass(frozen=True)
+class Nova(Server):
+    momentum: float
+
+
+client_update = fedavg.client_update
+
+
+def server(task: Task, settings: LocalSgd) -> Nova:
+    return Nova(task.start(), settings.momentum)
+
+
+def worth(steps: int, momentum: float) -> float:
+    """a: the weight of `steps` gradients in the change that they make together, in learning rates."""
+    return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
+
+
+def server_step(state: Nova, replies: list[Reply]) -> Nova:
+    sizes = by_images(replies)
+    shares = [size / sum(sizes) for size in sizes]
+    worths = [worth(reply.payload.scalars["steps"], state.momentum) for reply in replies]
+    effective = sum(share * a for share, a in zip(shares, worths))
+    change = {
+        name: sum(share / a * (array - reply.payload.arrays[name]) for share, a, reply in zip(shares, worths, replies))
+        for name, array in state.weights.items()
+    }
+    return replace(state, weights={name: array - effective * change[name] for name, array in state.weights.items()})

@@ -1,0 +1,88 @@
+"""Every method beside PPPFL as one thing: the initial models it leaves to each client, round by round, and its cost."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines import seeds
+from pipelines.blocks.training import Pooled
+from pipelines.datasets.containers import Images, concatenate
+from pipelines.evaluation.metrics import scores
+from pipelines.federation.task import Task, federate
+from pipelines.rules import Block
+from pipelines.training import supervised
+from pipelines.training.tensors import State, state_of, with_state
+
+MODULES = {"fedmeta": "pppfl", "pppfl_paper": "pppfl", "fedavg_real": "fedavg", "pppfl_real": "pppfl"}  # else the name
+ON_REAL_DATA = ("fedavg_real", "pppfl_real")  # upper bounds: what their clients send tells of private records
+AT_HOME = ("local", "random_init")  # nothing is sent
+NO_COST = {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """models: per round, {client: the weights it starts from at home}; before the first round and after each."""
+
+    models: list[dict[str, State]]
+    cost: dict
+
+
+def methods(algorithm: str) -> tuple[str, ...]:
+    """The names under which an algorithm reports: itself, but for `single`, which trains each client's model once."""
+    return ("own_synthetic", "best_single") if algorithm == "single" else (algorithm,)
+
+
+def trained(algorithm: str, task: Task, settings: Block) -> dict[str, Trained]:
+    """{method: what it left}."""
+    if algorithm in AT_HOME:
+        return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
+    if algorithm == "single":
+        return _single(task, settings)
+    if algorithm == "pooled":
+        return {algorithm: _pooled(task, settings)}
+    history = federate(MODULES.get(algorithm, algorithm), task, settings)
+    return {algorithm: Trained([dict.fromkeys(task.data, model) for model in history.models], history.cost)}
+
+
+def _pooled(task: Task, settings: Pooled) -> Trained:
+    """One model on all sets, which someone must hold: each is sent once, and the model sent back."""
+    start = time.perf_counter()
+    everything = concatenate([task.data[client] for client in sorted(task.data)])
+    model = _fitted(task, everything, settings, "pooled")
+    down = len(task.data) * _bytes(model)
+    cost = {"rounds": 1, "bytes_down": down, "bytes_up": everything.images.nbytes}
+    return Trained([dict.fromkeys(task.data, model)], {**cost, "seconds": time.perf_counter() - start})
+
+
+def _single(task: Task, settings: Pooled) -> dict[str, Trained]:
+    """A model per client on its own set. `best_single` is the one that does best on the other clients' synthetic sets,
+    so no private record chooses; it goes to all."""
+    start = time.perf_counter()
+    models = {client: _fitted(task, data, settings, client) for client, data in sorted(task.data.items())}
+    own = {**NO_COST, "seconds": time.perf_counter() - start}
+    best = max(models, key=lambda client: _elsewhere(task, client, models[client]))
+    size, others = _bytes(models[best]), len(models) - 1
+    sets = sum(data.images.nbytes for data in task.data.values())
+    compared = {"rounds": 1, "bytes_up": size * (others + 1) + sets, "bytes_down": size * len(models)}
+    return {
+        "own_synthetic": Trained([models], own),
+        "best_single": Trained([dict.fromkeys(models, models[best])], {**own, **compared}),
+    }
+
+
+def _elsewhere(task: Task, client: str, model: State) -> float:
+    """Mean accuracy on the other clients' synthetic sets."""
+    network = with_state(task.build(), model)
+    others = [data for name, data in sorted(task.data.items()) if name != client]
+    return float(np.mean([scores(network, data)["accuracy"] for data in others])) if others else 0.0
+
+
+def _fitted(task: Task, data: Images, settings: Pooled, name: str) -> State:
+    model, seed = task.build(), seeds.derive(task.seed, name)
+    supervised.fit(model, data, seed=seed, augmentation=task.augmentation, **settings.model_dump())
+    return state_of(model)
+
+
+def _bytes(model: State) -> int:
+    return sum(array.nbytes for array in model.values())

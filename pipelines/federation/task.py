@@ -1,0 +1,80 @@
+"""What a federated method is given, and how it is run: the same for all of them."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+
+from torch import nn
+
+from pipelines import seeds
+from pipelines.blocks.data import Augmentation
+from pipelines.datasets.containers import Images
+from pipelines.federation import local, rounds
+from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.messages import Payload
+from pipelines.rules import Block
+from pipelines.training.tensors import State, state_of
+
+
+@dataclass(frozen=True)
+class Task:
+    """data: each client's set, synthetic, or private for the upper bounds. build: a fresh classifier, the same each
+    time. augmentation: the data set's public warps, for synthetic sets. epsilons: each client's, public."""
+
+    data: dict[str, Images]
+    build: Callable[[], nn.Module]
+    augmentation: Augmentation | None
+    epsilons: dict[str, float]
+    seed: int
+
+    def start(self) -> State:
+        """The weights before the first round."""
+        return state_of(self.build())
+
+    def local(self, client: str) -> local.Local:
+        return local.hold(self.build(), self.data[client], self.augmentation, seeds.derive(self.seed, client))
+
+
+class Remembering:
+    """A client whose update hands on a memory from round to round; it never leaves the client."""
+
+    def __init__(self, update: Callable):
+        self.update, self.memory = update, None
+
+    def __call__(self, payload: Payload) -> Payload:
+        answer, self.memory = self.update(payload, memory=self.memory)
+        return answer
+
+
+def algorithm(name: str) -> ModuleType:
+    """The module of an algorithm, imported when asked for: MAML's library alone takes seconds."""
+    return importlib.import_module(f"pipelines.federation.algorithms.{name}")
+
+
+def federate(name: str, task: Task, settings: Block) -> rounds.History:
+    """Runs an algorithm over the task's clients, in this process."""
+    module = algorithm(name)
+    engine, first = in_process(module, task, settings), module.server(task, settings)
+    history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name)
+    for pool in _extra(module, task).values():  # every image up once and down to all, a byte per pixel
+        history.cost["bytes_up"] += pool.numel()
+        history.cost["bytes_down"] += pool.numel() * len(task.data)
+    return history
+
+
+def in_process(module: ModuleType, task: Task, settings: Block) -> InProcess:
+    """Every client of the task, its records and its model at hand."""
+    extra = _extra(module, task)
+    return InProcess({client: _handler(module, task.local(client), settings, extra) for client in sorted(task.data)})
+
+
+def _extra(module: ModuleType, task: Task) -> dict:
+    """What all clients of an algorithm hold beside their own set, if anything."""
+    return {"shared": module.shared(task)} if hasattr(module, "shared") else {}
+
+
+def _handler(module: ModuleType, held: local.Local, settings: Block, extra: dict) -> Callable[[Payload], Payload]:
+    update = partial(module.client_update, local=held, settings=settings, **extra)
+    return Remembering(update) if getattr(module, "REMEMBERS", False) else update

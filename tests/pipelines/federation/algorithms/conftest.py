@@ -1,0 +1,95 @@
+"""Two small clients, a linear classifier in double precision, and one round of any algorithm on them."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pipelines.blocks.training import LocalSgd
+from pipelines.datasets.containers import Images
+from pipelines.federation import local
+from pipelines.federation.messages import Payload, Reply
+from pipelines.federation.task import Task
+from pipelines.training.tensors import state_of, tensors
+
+
+def made(count: int, seed: int) -> Images:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, count)
+    pixels = rng.integers(0, 256, (count, 3, 3, 1)) // 2 + labels[:, None, None, None] * 40
+    return Images(pixels.astype(np.uint8), labels, np.arange(count))
+
+
+def linear() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(9, 3)).double()
+
+
+@pytest.fixture
+def images():
+    return made
+
+
+@pytest.fixture
+def network():
+    """Factory of the same fresh network."""
+    return linear
+
+
+@pytest.fixture
+def in_double(monkeypatch):
+    """Records as float64, so that equalities are sharp."""
+    monkeypatch.setattr(local, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
+
+
+@pytest.fixture
+def sgd_settings():
+    """Factory of settings of local SGD, or of a block that extends them."""
+    base = {"rounds": 4, "local_epochs": 1, "batch": 10, "learning_rate": 0.5, "momentum": 0.0}
+    return lambda kind=LocalSgd, **changes: kind.model_validate({**base, **changes})
+
+
+@pytest.fixture
+def task(in_double):
+    """Factory of tasks; `sizes` are the clients' numbers of records."""
+
+    def make(sizes=(30, 10), seed=0, data=None) -> Task:
+        data = data or {name: made(size, number) for number, (name, size) in enumerate(zip("ab", sizes))}
+        return Task(data=data, build=linear, augmentation=None, epsilons=dict.fromkeys(data, 1.0), seed=seed)
+
+    return make
+
+
+@pytest.fixture
+def update():
+    """One client's answer in round `number`, from the network's first weights."""
+
+    def answer(module, task: Task, settings, client="a", number=1, **more) -> Payload:
+        start = Payload(more.pop("sent", None) or task.start(), {"round": number})
+        return module.client_update(start, local=task.local(client), settings=settings, **more)
+
+    return answer
+
+
+@pytest.fixture
+def replies():
+    """{client: (w, scalars)} as replies with one weight."""
+
+    def make(**values) -> list[Reply]:
+        return [Reply(name, Payload({"w": np.array([w])}, scalars)) for name, (w, scalars) in values.items()]
+
+    return make
+
+
+@pytest.fixture
+def gradient():
+    """{name: d loss / d w} of the cross-entropy over all of a client's records, by autograd."""
+
+    def compute(task: Task, client: str, weights):
+        held, model = task.local(client), linear()
+        model.load_state_dict({name: torch.as_tensor(array) for name, array in weights.items()})
+        loss = nn.functional.cross_entropy(model(held.images), held.labels)
+        found = torch.autograd.grad(loss, list(model.parameters()))
+        return {name: g.numpy() for (name, _), g in zip(state_of(model).items(), found)}
+
+    return compute

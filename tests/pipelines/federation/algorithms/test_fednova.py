@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+import torch
+
+from pipelines.federation.algorithms import fedavg, fednova
+from pipelines.federation.messages import Server
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_worth_is_the_length_that_torch_goes_along_a_constant_gradient(momentum, steps):
+    """a is |a-vector|_1 of the paper: what `steps` unit gradients move a weight by, in learning rates."""
+    weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimiser = torch.optim.SGD([weight], lr=1.0, momentum=momentum)
+    for _ in range(steps):
+        weight.grad = torch.ones_like(weight)
+        optimiser.step()
+    assert fednova.worth(steps, momentum) == pytest.approx(-weight.item())
+
+
+def test_the_server_follows_the_paper_by_hand(replies):
+    """w = 1; a: 30 images, 6 steps, change 3; b: 10 images, 2 steps, change 1. Both moved 1/2 a step:
+    effective steps 0.75 x 6 + 0.25 x 2 = 5, mean direction 1/2, so w = 1 - 2.5."""
+    given = replies(a=(-2.0, {"images": 30, "steps": 6}), b=(0.0, {"images": 10, "steps": 2}))
+    assert fednova.server_step(fednova.Nova({"w": np.array([1.0])}, 0.0), given).weights["w"] == pytest.approx(-1.5)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_equal_steps_are_fedavg(replies, momentum):
+    given = replies(a=(-2.0, {"images": 30, "steps": 4}), b=(5.0, {"images": 10, "steps": 4}))
+    start = {"w": np.array([1.0])}
+    nova = fednova.server_step(fednova.Nova(start, momentum), given).weights["w"]
+    assert nova == pytest.approx(fedavg.server_step(Server(start), given).weights["w"])
+
+
+def test_unequal_steps_are_not(replies):
+    given = replies(a=(-2.0, {"images": 30, "steps": 4}), b=(5.0, {"images": 10, "steps": 1}))
+    start = {"w": np.array([1.0])}
+    nova = fednova.server_step(fednova.Nova(start, 0.0), given).weights["w"]
+    assert abs(nova - fedavg.server_step(Server(start), given).weights["w"]) > 0.1

@@ -1,0 +1,53 @@
+import numpy as np
+import torch
+
+from pipelines.blocks.training import SdaFl
+from pipelines.federation.algorithms import fedavg, sda_fl
+from pipelines.federation.messages import Payload
+from pipelines.federation.task import federate
+
+
+def sure_of_one(task):
+    """Weights that name class 1 for every image, at any confidence."""
+    start = task.start()
+    return {"1.weight": np.zeros_like(start["1.weight"]), "1.bias": np.array([0.0, 50.0, 0.0])}
+
+
+def test_the_pool_is_every_client_s_set_in_client_order(task):
+    given = task()
+    pool = sda_fl.shared(given)
+    assert torch.equal(pool, torch.cat([given.local("a").images, given.local("b").images]))
+
+
+def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sgd_settings):
+    """One full-batch step, by hand: the mean gradient over own records and the pool under class 1."""
+    given, settings = task(sizes=(10, 5)), sgd_settings(SdaFl, batch=100, confidence=0.9)
+    start, local = sure_of_one(given), given.local("a")
+    pool = sda_fl.shared(given)
+    reply = sda_fl.client_update(Payload(start, {"round": 1}), local=local, settings=settings, shared=pool)
+    model = given.build()
+    model.load_state_dict({name: torch.as_tensor(array) for name, array in start.items()})
+    labels = torch.cat([local.labels, torch.ones(15, dtype=torch.int64)])
+    loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, pool])), labels)
+    for (name, array), found in zip(start.items(), torch.autograd.grad(loss, list(model.parameters()))):
+        np.testing.assert_allclose(reply.arrays[name], array - 0.5 * found.numpy(), atol=1e-12)
+    assert reply.scalars["pseudo_labelled"] == 1.0
+
+
+def test_images_the_model_is_not_sure_of_stay_out(task, sgd_settings, update):
+    """At the fresh weights nothing is sure: the client's own set alone, as FedAvg."""
+    given = task()
+    settings = sgd_settings(SdaFl, batch=3, confidence=0.999)
+    reply = update(sda_fl, given, settings, shared=sda_fl.shared(given))
+    plain = update(fedavg, given, sgd_settings(batch=3))
+    assert reply.scalars["pseudo_labelled"] == 0.0
+    for name, array in plain.arrays.items():
+        assert np.array_equal(reply.arrays[name], array)
+
+
+def test_the_pool_s_images_are_in_the_bill(task, sgd_settings):
+    given = task()
+    with_pool = federate("sda_fl", given, sgd_settings(SdaFl, confidence=0.5)).cost
+    without = federate("fedavg", given, sgd_settings()).cost
+    assert with_pool["bytes_up"] - without["bytes_up"] == 40 * 9
+    assert with_pool["bytes_down"] - without["bytes_down"] == 2 * 40 * 9

@@ -1,0 +1,74 @@
+"""All algorithms through the same door: the same bytes again, and in any order of clients."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pipelines.blocks.data import Augmentation
+from pipelines.config import load
+from pipelines.datasets.containers import Images
+from pipelines.federation import baselines, local
+from pipelines.federation.messages import Payload
+from pipelines.federation.task import Remembering, Task, federate
+
+FEDERATED = ("fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta", "pppfl_paper")
+
+
+def made(count, seed):
+    rng = np.random.default_rng(seed)
+    return Images(rng.integers(0, 256, (count, 6, 6, 1)).astype(np.uint8), np.arange(count) % 3, np.arange(count))
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 3))
+
+
+WARPS = Augmentation(rotation=0.1, scale=0.1, shear=0.1, shift=0.5, elastic=0.0, noise=0.1)
+
+
+def task(names="abc", seed=0):
+    data = {name: made(20 + 3 * ord(name) % 7, ord(name)) for name in names}
+    return Task(data, network, WARPS, {name: 1.0 + ord(name) % 5 for name in names}, seed)
+
+
+def weights(name, given):
+    settings = getattr(load().baselines, name).model_copy(update={"rounds": 3, "batch": 8})
+    return federate(baselines.MODULES.get(name, name), given, settings).models
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+def test_the_same_seed_gives_the_same_bytes_and_the_order_of_clients_none(name):
+    one, again, other = weights(name, task()), weights(name, task()), weights(name, task("cab"))
+    for first, second, third in zip(one, again, other, strict=True):
+        for key in first:
+            assert first[key].tobytes() == second[key].tobytes() == third[key].tobytes()
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+def test_another_seed_gives_other_batches_and_every_round_moves(name):
+    one, other = weights(name, task()), weights(name, task(seed=1))
+    assert any(not np.array_equal(one[-1][key], other[-1][key]) for key in one[-1])
+    assert len(one) == 4
+    assert all(np.isfinite(array).all() for model in one for array in model.values())
+    assert not np.array_equal(one[0]["1.weight"], one[1]["1.weight"])
+
+
+def test_records_become_tensors_once_and_are_warped_anew_in_every_batch(monkeypatch):
+    calls = []
+    tensors = local.tensors
+    monkeypatch.setattr(local, "tensors", lambda *a: calls.append(1) or tensors(*a))
+    weights("fedavg", task())
+    assert len(calls) == 3  # a call per client, whatever the rounds
+    held = task().local("a")
+    rows, stream = torch.arange(5), held.stream(1)
+    first, second = held.batch(rows, stream)[0], held.batch(rows, stream)[0]
+    assert not torch.equal(first, second) and not torch.equal(first, held.images[:5])
+
+
+def test_a_client_s_memory_never_crosses():
+    handler = Remembering(lambda payload, memory: (payload, (memory or 0) + 1))
+    for seen in (1, 2, 3):
+        assert handler(Payload({}, {"round": seen})).scalars == {"round": seen}
+        assert handler.memory == seen
