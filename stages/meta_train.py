@@ -1,10 +1,14 @@
-"""meta_train@DATASET-GENERATOR: PPPFL's initial model, from the clients' synthetic sets and nothing else."""
+"""meta_train@DATASET-GENERATOR: PPPFL's initial model, from the clients' synthetic sets and nothing else.
 
+What it cost is kept apart, at home: a clock says something else each time."""
+
+import time
 from functools import partial
 
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
+from pipelines.datasets.secrets import season
 from pipelines.federation import outcome, rounds
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.engines.inprocess import InProcess
@@ -26,7 +30,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
     sizes = {client: len(images) for client, images in data.items()}
     weights = pppfl.client_weights(settings, epsilons, sizes)
     start = pppfl.Server(state_of(build()), settings, weights)
+    started = time.perf_counter()
     history = rounds.run(start, pppfl.server_step, InProcess(handlers), rounds=settings.rounds, name="meta_train")
+    cost = outcome.cost_of_rounds(history.models, clients=len(data), seconds=time.perf_counter() - started)
     curves = [
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
     ]
@@ -35,6 +41,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
         outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
         write_json(folder / "privacy.json", {**exports.privacy(*of), "releases": exports.releases(*of)})
+    with new_folder(paths.cost(dataset, generator)) as folder:
+        write_json(folder / paths.COST, cost)
+        season(folder, dataset, "all-clients")
     last = curves[-1]
     print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
 

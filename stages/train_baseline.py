@@ -4,6 +4,7 @@ local: private data alone, until it stops improving. random_init: PPPFL's fine-t
 pooled: trained on the clients' synthetic sets (once per generator), then fine-tuned alike.
 """
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -29,8 +30,12 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     everyone = containers.load(paths.prepared(dataset) / "test.npz")
     build = partial(classify.new, params.profiles[dataset], seeds.derive(params.seed, "init", dataset))
     with new_folder(paths.baseline(dataset, algorithm)) as folder:
+        started = time.perf_counter()
         for method, models, privacy, settings in _methods(params, dataset, algorithm, build):
-            summary, curve, personal = personalise.through_rounds(
+            cost = outcome.cost_of_rounds(models, clients=len(clients), seconds=time.perf_counter() - started)
+            if algorithm == "pooled":  # images travel, not models
+                cost |= {"bytes_down": None, "bytes_up": None}
+            found = personalise.through_rounds(
                 models,
                 own,
                 everyone,
@@ -38,8 +43,10 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                 settings=settings,
                 seed=seeds.derive(params.seed, "fine_tune", dataset),
             )
-            outcome.save_method(folder, method, {**summary, **privacy}, curve, personal)
+            summary, cost = {**found.summary, **privacy}, {**cost, "seconds_at_home": found.seconds}
+            outcome.save_method(folder, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)
             print(f"{dataset} {method}: {outcome.line(summary)}")
+            started = time.perf_counter()
         season(folder, dataset, "all-clients")
 
 
