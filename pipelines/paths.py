@@ -9,6 +9,8 @@ SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
+COST = "cost.json"  # of a method, beside its results
+CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client's name has
 
 
 def ledgers() -> Path:
@@ -37,6 +39,11 @@ def quality(dataset: str, client: str, name: str) -> Path:
 
 def initial(dataset: str, name: str) -> Path:
     return Path("models/initial") / dataset / name
+
+
+def cost(dataset: str, name: str) -> Path:
+    """Of making the initial model. Seconds differ from run to run: kept here, so that what leaves follows a seed."""
+    return Path("models/private/costs") / dataset / name
 
 
 def personal(dataset: str, name: str) -> Path:

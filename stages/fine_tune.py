@@ -15,7 +15,7 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, generator: str) -> None:
     folder = paths.initial(dataset, generator)
-    summary, curve, personal = personalise.through_rounds(
+    found = personalise.through_rounds(
         outcome.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients)),
         containers.load(paths.prepared(dataset) / "test.npz"),
@@ -24,8 +24,10 @@ def run(params: Params, dataset: str, generator: str) -> None:
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     method = f"pppfl/{generator}"
+    summary = {**found.summary, **read_json(folder / "privacy.json")}
+    cost = {**read_json(paths.cost(dataset, generator) / paths.COST), "seconds_at_home": found.seconds}
     with new_folder(paths.personal(dataset, generator)) as out:
-        outcome.save_method(out, method, {**summary, **read_json(folder / "privacy.json")}, curve, personal)
+        outcome.save_method(out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)
         season(out, dataset, "all-clients")
     print(f"{dataset} {method}: {outcome.line(summary)}")
 

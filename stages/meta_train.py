@@ -1,10 +1,13 @@
-"""meta_train@DATASET-GENERATOR: PPPFL's initial model, from the clients' synthetic sets and nothing else."""
+"""meta_train@DATASET-GENERATOR: PPPFL's initial model, from the clients' synthetic sets and nothing else.
+
+What it cost is kept apart, at home: a clock says something else each time."""
 
 from functools import partial
 
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
+from pipelines.datasets.secrets import season
 from pipelines.federation import outcome
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.task import Task, federate
@@ -32,6 +35,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
         outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
         write_json(folder / "privacy.json", {**exports.privacy(*of), "releases": exports.releases(*of)})
+    with new_folder(paths.cost(dataset, generator)) as folder:
+        write_json(folder / paths.COST, history.cost)
+        season(folder, dataset, "all-clients")
     last = curves[-1]
     print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
 

@@ -7,6 +7,9 @@ from pipelines.config import Params
 from pipelines.datasets.secrets import season
 from pipelines.files import new_folder
 from pipelines.reporting import folder, tables
+from pipelines.reporting.comparisons import sentences
+from pipelines.reporting.figures import number
+from pipelines.reporting.findings import marked
 from stages.cli import main
 
 
@@ -20,9 +23,11 @@ def run(params: Params) -> None:
     for summary in summaries:
         for row in tables.methods(summary):
             print(
-                f"{row['dataset']} {row['method']:<20} accuracy {row['mean_accuracy']:.3f}, "
+                f"{row['dataset']} {marked(row['method'], row['upper_bound']):<20} accuracy {row['mean_accuracy']:.3f} "
+                f"[{number(row['mean_accuracy_low'])}, {number(row['mean_accuracy_high'])}], "
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
+        print("\n".join(sentences(summary["comparisons"])))
     print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
 
 

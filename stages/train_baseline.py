@@ -14,7 +14,7 @@ from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import baselines, outcome, personalise
+from pipelines.federation import baselines, methods, outcome, personalise
 from pipelines.federation.task import Task
 from pipelines.files import new_folder
 from pipelines.training import classify
@@ -41,7 +41,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             )
             for name, trained in baselines.trained(algorithm, task, params.training(dataset, algorithm)).items():
                 method = f"{name}/{generator}" if generator else name
-                summary, curve, personal = personalise.through_rounds(
+                found = personalise.from_each_own(
                     trained.models,
                     own,
                     everyone,
@@ -49,15 +49,18 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
                 )
-                outcome.save_method(folder, method, {**summary, **privacy}, curve, personal)
+                summary, cost = {**found.summary, **privacy}, {**trained.cost, "seconds_at_home": found.seconds}
+                outcome.save_method(
+                    folder, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
+                )
                 print(f"{dataset} {method}: {outcome.line(summary)}")
         season(folder, dataset, "all-clients")
 
 
 def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -> Iterator[tuple]:
     """(generator or None, each client's set, privacy), for each time that the algorithm runs."""
-    if algorithm in (*baselines.AT_HOME, *baselines.ON_REAL_DATA):
-        privacy = UPPER_BOUND if algorithm in baselines.ON_REAL_DATA else NOTHING_LEAVES
+    if algorithm in (*methods.AT_HOME, *methods.ON_REAL_DATA):
+        privacy = UPPER_BOUND if algorithm in methods.ON_REAL_DATA else NOTHING_LEAVES
         yield None, {client: shard.train for client, shard in own.items()}, privacy
         return
     for generator in params.synthesis.generators:

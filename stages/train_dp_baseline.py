@@ -1,5 +1,6 @@
 """train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients instead of images. Private."""
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise, rounds
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.engines.inprocess import InProcess
-from pipelines.files import new_folder
+from pipelines.files import new_folder, read_json, write_json
 from pipelines.privacy import noise
 from pipelines.training import classify
 from pipelines.training.tensors import device, state_of
 from stages.cli import main
+
+SECONDS = "seconds.json"  # beside the release in the ledger's store: a later run makes nothing and has nothing to time
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
@@ -39,16 +42,20 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
     store = releases.made_once(ledgers, entries, partial(_train, params, own, accounts, sources, build))
     statements = {client: releases.statement(params, dataset, client, entries[client].fingerprint) for client in own}
-    summary, curve, personal = personalise.through_rounds(
-        outcome.load_models(store / "rounds.safetensors"),
+    models = outcome.load_models(store / "rounds.safetensors")
+    found = personalise.through_rounds(
+        models,
         own,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=build,
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
+    seconds = read_json(store / SECONDS)["seconds"] if (store / SECONDS).exists() else None  # None: an older release
+    cost = outcome.cost_of_rounds(models, clients=len(own), seconds=seconds) | {"seconds_at_home": found.seconds}
+    summary = {**found.summary, **_privacy(statements)}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
-        outcome.save_method(folder, algorithm, {**summary, **_privacy(statements)}, curve, personal)
+        outcome.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
         season(folder, dataset, "all-clients")
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 
@@ -67,7 +74,9 @@ def _train(params: Params, own: dict[str, Shard], accounts: dict, sources: dict,
         for client, shard in own.items()
     }
     start = dpsgd.Server(state_of(build()))
+    started = time.perf_counter()
     history = rounds.run(start, dpsgd.server_step, InProcess(handlers), rounds=settings.rounds, name="dpsgd")
+    write_json(folder / SECONDS, {"seconds": time.perf_counter() - started})
     outcome.save_models(folder / "rounds.safetensors", history.models)
 
 

@@ -37,6 +37,18 @@ def test_the_first_run_makes_everything(built):
         assert len(np.load(folder / "images.npz")["labels"]) == 60
 
 
+def test_what_a_clock_says_stays_at_home(built):
+    """Seconds differ between runs of one seed: they may stand in no file that leaves, and beside no result."""
+    costs = {str(path.relative_to(built.path)) for path in built.path.rglob("cost.json")}
+    assert {f"models/private/costs/own/{name}/cost.json" for name in ("datalens", "dp_moments")} <= costs
+    assert all(path.startswith(("models/private/", "data/private/")) for path in costs)
+    read = {path: json.loads((built.path / path).read_text()) for path in costs}
+    assert read["models/private/personal/own/dp_moments/pppfl-dp_moments/cost.json"]["rounds"] == 2
+    assert read["models/private/dp_baselines/own/dpsgd/dpsgd/cost.json"]["seconds"] > 0
+    weights = 4 * (64 * 64 + 64 + 64 * 3 + 3)  # the mlp for 8x8 images of three classes
+    assert read["models/private/costs/own/datalens/cost.json"]["bytes_up"] == 2 * 2 * weights
+
+
 def test_a_second_repro_runs_nothing(built):
     assert built.repro() == []
 

@@ -27,7 +27,7 @@ class FineTune(Block):
     batch: Count
     learning_rate: Positive
     patience: Count
-    every: Count
+    every: Count | None
 
 
 class Nothing(Block):

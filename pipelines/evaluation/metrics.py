@@ -18,15 +18,20 @@ def predictions(model: nn.Module, data: Images) -> np.ndarray:
 
 
 def scores(model: nn.Module, data: Images) -> dict[str, float]:
-    """{"accuracy", "macro_f1"} over the whole set.
+    """{"accuracy", "macro_f1"} over the whole set."""
+    return scores_of(predictions(model, data), data.labels)
 
-    macro_f1 averages over the classes that the set itself holds, a list that no prediction can change: a client with
-    six classes can reach 1.
+
+def scores_of(predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """The same from the predictions themselves; both int64 [n].
+
+    macro_f1 averages over the classes that the set itself holds: a list fixed by the true labels, so that a client
+    with six classes can reach 1 and all methods are averaged over the same classes. scikit-learn's default takes the
+    union of true and predicted labels instead: one stray prediction of an absent class then adds an F1 of 0 and a
+    class to divide by, and two methods on one set no longer mean the same average.
     """
-    predicted = predictions(model, data)
-    labels = np.unique(data.labels)
-    macro = f1_score(data.labels, predicted, labels=labels, average="macro", zero_division=0)
-    return {"accuracy": float(np.mean(predicted == data.labels)), "macro_f1": float(macro)}
+    macro = f1_score(labels, predicted, labels=np.unique(labels), average="macro", zero_division=0)
+    return {"accuracy": float(np.mean(predicted == labels)), "macro_f1": float(macro)}
 
 
 def over_clients(values: dict[str, dict[str, float]]) -> dict[str, float]:

@@ -9,14 +9,12 @@ from pipelines import seeds
 from pipelines.blocks.training import Pooled
 from pipelines.datasets.containers import Images, concatenate
 from pipelines.evaluation.metrics import scores
+from pipelines.federation import methods
 from pipelines.federation.task import Task, federate
 from pipelines.rules import Block
 from pipelines.training import supervised
 from pipelines.training.tensors import State, state_of, with_state
 
-MODULES = {"fedmeta": "pppfl", "pppfl_paper": "pppfl", "fedavg_real": "fedavg", "pppfl_real": "pppfl"}  # else the name
-ON_REAL_DATA = ("fedavg_real", "pppfl_real")  # upper bounds: what their clients send tells of private records
-AT_HOME = ("local", "random_init")  # nothing is sent
 NO_COST = {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
 
 
@@ -28,20 +26,15 @@ class Trained:
     cost: dict
 
 
-def methods(algorithm: str) -> tuple[str, ...]:
-    """The names under which an algorithm reports: itself, but for `single`, which trains each client's model once."""
-    return ("own_synthetic", "best_single") if algorithm == "single" else (algorithm,)
-
-
 def trained(algorithm: str, task: Task, settings: Block) -> dict[str, Trained]:
     """{method: what it left}."""
-    if algorithm in AT_HOME:
+    if algorithm in methods.AT_HOME:
         return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
     if algorithm == "single":
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = federate(MODULES.get(algorithm, algorithm), task, settings)
+    history = federate(methods.module(algorithm), task, settings)
     return {algorithm: Trained([dict.fromkeys(task.data, model) for model in history.models], history.cost)}
 
 

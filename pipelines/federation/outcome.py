@@ -1,22 +1,56 @@
-"""What a method leaves behind: results.json, rounds.csv and the personal models. Private, all of it."""
+"""What a method leaves behind: scores, curve, which test images are right, cost, personal models. All of it private."""
 
 from pathlib import Path
 
 import numpy as np
 
+from pipelines import paths
 from pipelines.evaluation.metrics import over_clients
 from pipelines.files import read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
 
 
-def save_method(folder: Path, method: str, summary: dict, curve: list[dict], personal: dict[str, State]) -> None:
-    """One method's part of a stage's output, under `folder/METHOD` with its slashes as dashes."""
+def save_method(
+    folder: Path,
+    method: str,
+    summary: dict,
+    curve: list[dict],
+    personal: dict[str, State],
+    *,
+    correct: dict[str, np.ndarray],
+    cost: dict,
+) -> None:
+    """One method's part of a stage's output, under `folder/METHOD` with its slashes as dashes.
+
+    What a clock says stands in cost.json alone: the same seed gives the same bytes in every other file.
+
+    Args:
+        correct: per client bool [n], whether each image of its test part is right.
+        cost: see `cost_of_rounds`.
+    """
     own = folder / method.replace("/", "-")
     own.mkdir()
     write_json(own / "results.json", {"method": method, **summary})
     write_csv(own / "rounds.csv", curve)
+    write_arrays(own / paths.CORRECT, correct)
+    write_json(own / paths.COST, cost)
     for client, state in personal.items():
         write_arrays(own / f"{client}.safetensors", state)
+
+
+def cost_of_rounds(models: list[State], *, clients: int, seconds: float | None) -> dict:
+    """{"rounds", "bytes_down", "bytes_up", "seconds"} where each client receives the model and answers with as much in
+    every round; too much where one left early.
+
+    Bytes are those of the arrays, over all clients and rounds. Seconds are of the shared training, None where nobody
+    knows. A stage adds "seconds_at_home", of the final fine-tuning.
+
+    Args:
+        models: the global model before the first round and after each.
+    """
+    rounds = len(models) - 1
+    each_way = rounds * clients * sum(array.nbytes for array in models[0].values())
+    return {"rounds": rounds, "bytes_down": each_way, "bytes_up": each_way, "seconds": seconds}
 
 
 def save_models(path: Path, models: list[State]) -> None:

@@ -1,33 +1,65 @@
 """Fine-tuning at home and its scores: every method alike, from any initial model. All of it is private."""
 
+import time
 from collections.abc import Callable
+from typing import NamedTuple
 
+import numpy as np
 from torch import nn
 
 from pipelines import seeds
 from pipelines.blocks.training import FineTune
 from pipelines.datasets.containers import Images
 from pipelines.datasets.shards import Shard
-from pipelines.evaluation.metrics import over_clients, scores
+from pipelines.evaluation.metrics import predictions, scores, scores_of
+from pipelines.federation import selection
 from pipelines.training import supervised
 from pipelines.training.tensors import State, state_of, with_state
 
 Build = Callable[[], nn.Module]
 
 
-def at_home(
-    initial: State, shards: dict[str, Shard], everyone: Images, *, build: Build, settings: FineTune, seed: int
-) -> tuple[dict, dict[str, State]]:
-    """Fine-tunes `initial` on each client's private records, stopping early on its private validation part.
+class Homes(NamedTuple):
+    """What one initial model per client became.
 
-    Returns:
-        ({client: {"before", "after": {"accuracy", "macro_f1"} on its own test part, "global_before", "global_after":
-        accuracy on the global test set, "epochs"}}, {client: personal weights}).
+    results: {client: {"before", "after": {"accuracy", "macro_f1"} on its own test part, "validation": accuracy on its
+    validation part afterwards, "global_before", "global_after": accuracy on the global test set, "epochs"}}.
     """
-    results, models = {}, {}
-    for client, shard in shards.items():
-        model = with_state(build(), initial)
-        before, global_before = scores(model, shard.test), scores(model, everyone)
+
+    results: dict[str, dict]
+    personal: dict[str, State]
+    correct: dict[str, np.ndarray]  # per client bool [n]: is each image of its test part classified rightly afterwards
+    seconds: float  # of the fine-tuning alone, all clients one after the other
+
+
+class Outcome(NamedTuple):
+    """What a method became: the last round's model fine-tuned, and a curve over rounds. summary: `from_each_own`."""
+
+    summary: dict
+    curve: list[dict]
+    personal: dict[str, State]
+    correct: dict[str, np.ndarray]
+    seconds: float
+
+
+def at_home(
+    initial: dict[str, State],
+    shards: dict[str, Shard],
+    everyone: Images,
+    *,
+    build: Build,
+    settings: FineTune,
+    seed: int,
+) -> Homes:
+    """Fine-tunes each client's initial model on its private records, stopping early on its private validation part."""
+    results, personal, correct, seconds = {}, {}, {}, 0.0
+    shared: dict[int, float] = {}  # the global test set is scored once for a model that several clients start from
+    for client in sorted(shards):
+        shard, model = shards[client], with_state(build(), initial[client])
+        before = scores(model, shard.test)
+        if id(initial[client]) not in shared:
+            shared[id(initial[client])] = scores(model, everyone)["accuracy"]
+        started = time.perf_counter()
         epochs = supervised.fit(
             model,
             shard.train,
@@ -38,48 +70,50 @@ def at_home(
             validation=shard.validation,
             patience=settings.patience,
         )
+        seconds += time.perf_counter() - started
+        predicted = predictions(model, shard.test)
         results[client] = {
             "before": before,
-            "after": scores(model, shard.test),
-            "global_before": global_before["accuracy"],
+            "after": scores_of(predicted, shard.test.labels),
+            "validation": scores(model, shard.validation)["accuracy"],
+            "global_before": shared[id(initial[client])],
             "global_after": scores(model, everyone)["accuracy"],
             "epochs": epochs,
         }
-        models[client] = state_of(model)
-    return results, models
+        correct[client] = predicted == shard.test.labels
+        personal[client] = state_of(model)
+    return Homes(results, personal, correct, seconds)
 
 
 def through_rounds(
     models: list[State], shards: dict[str, Shard], everyone: Images, *, build: Build, settings: FineTune, seed: int
-) -> tuple[dict, list[dict], dict[str, State]]:
-    """The last round's model fine-tuned (the result), and a curve over rounds.
+) -> Outcome:
+    """`from_each_own` where all clients share one model per round."""
+    shared = [dict.fromkeys(shards, model) for model in models]
+    return from_each_own(shared, shards, everyone, build=build, settings=settings, seed=seed)
 
-    Every `every`-th round is fine-tuned too, as the paper does each round. `bmta` and `bmt_f1` are its maxima over
-    rounds of the mean test accuracy and macro-F1: selected on test data, shown for comparison only.
 
-    Returns:
-        ({"clients", "bmta", "bmt_f1"}, rows of the curve, personal weights per client).
+def from_each_own(
+    models: list[dict[str, State]],
+    shards: dict[str, Shard],
+    everyone: Images,
+    *,
+    build: Build,
+    settings: FineTune,
+    seed: int,
+) -> Outcome:
+    """The last round's models fine-tuned (the result), and a curve over the rounds that were fine-tuned: every
+    `every`-th and the last, or with `every` None the last alone.
+
+    The summary holds "clients", Homes.results of the last round, and what `selection.figures` finds on the curve.
+
+    Args:
+        models: per round, from round 0, each client's initial model.
     """
     last = len(models) - 1
-    chosen = sorted({*range(0, last, settings.every), last})
+    chosen = sorted({*(range(0, last, settings.every) if settings.every else ()), last})
     curve = []
     for number in chosen:
-        results, personal = at_home(models[number], shards, everyone, build=build, settings=settings, seed=seed)
-        before = over_clients({client: entry["before"] for client, entry in results.items()})
-        after = over_clients({client: entry["after"] for client, entry in results.items()})
-        curve.append(
-            {
-                "round": number,
-                "accuracy_before": before["mean_accuracy"],
-                "accuracy_after": after["mean_accuracy"],
-                "macro_f1_after": after["mean_macro_f1"],
-                "global_accuracy": sum(entry["global_before"] for entry in results.values()) / len(results),
-            }
-        )
-    trained = curve[1:] or curve  # a method without rounds has its one model
-    summary = {
-        "clients": results,
-        "bmta": max(row["accuracy_after"] for row in trained),
-        "bmt_f1": max(row["macro_f1_after"] for row in trained),
-    }
-    return summary, curve, personal
+        homes = at_home(models[number], shards, everyone, build=build, settings=settings, seed=seed)
+        curve.append(selection.row(number, homes.results))
+    return Outcome({"clients": homes.results, **selection.figures(curve)}, curve, *homes[1:])

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; markers and dashes tell generators apart again.
 COLOURS = {"pppfl": "#0072B2", "fedavg": "#E69F00", "pooled": "#009E73", "dpsgd": "#D55E00", "local": "#4d4d4d"}
+COLOURS |= {"fedmeta": "#56B4E9", "scaffold": "#CC79A7"}  # the others share OTHER
 OTHER, INK, FAINT = "#8c8c8c", "#333333", "#dddddd"
 MARKERS = "osD^v"
 DPI = 150

@@ -8,9 +8,9 @@ from pathlib import Path
 from pipelines import paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.files import read_csv, read_json
+from pipelines.federation import methods
+from pipelines.files import read_arrays, read_csv, read_json
 
-ON_SYNTHETIC = ("fedavg", "pooled")  # baselines trained once per generator
 STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
 SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
 
@@ -19,9 +19,8 @@ def method_folders(params: Params, dataset: str) -> dict[str, Path]:
     """{method: folder of its results} for each method that the parameters ask for, PPPFL first."""
     folders = {f"pppfl/{name}": paths.personal(dataset, name) for name in params.synthesis.generators}
     for algorithm in params.baselines.algorithms:
-        generators = params.synthesis.generators if algorithm in ON_SYNTHETIC else [None]
-        for name in generators:
-            folders[f"{algorithm}/{name}" if name else algorithm] = paths.baseline(dataset, algorithm)
+        names = methods.reported(algorithm, params.synthesis.generators)
+        folders |= dict.fromkeys(names, paths.baseline(dataset, algorithm))
     folders |= {name: paths.dp_baseline(dataset, name) for name in params.dp_baselines.algorithms}
     return {method: folder / method.replace("/", "-") for method, folder in folders.items()}
 
@@ -30,7 +29,8 @@ def read(params: Params, dataset: str) -> dict:
     """Everything the report shows of one data set.
 
     Returns:
-        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, "ledgers": {CLIENT: Ledger.summary()},
+        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, "correct": {METHOD: {CLIENT: bool [n],
+        which images of its test part are right}}, "costs": {METHOD: cost.json}, "ledgers": {CLIENT: Ledger.summary()},
         and by client and generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
 
     Raises:
@@ -45,6 +45,8 @@ def read(params: Params, dataset: str) -> dict:
     return {
         "results": {method: _results(folder / "results.json", clients) for method, folder in folders.items()},
         "curves": {method: _curve(folder / "rounds.csv") for method, folder in folders.items()},
+        "correct": _correct(folders, clients),
+        "costs": {method: _cost(folder / paths.COST) for method, folder in folders.items()},
         "ledgers": {client: releases.summary(params, dataset, client) for client in clients},
         "cards": each(_card),
         "quality": each(_quality),
@@ -54,7 +56,8 @@ def read(params: Params, dataset: str) -> dict:
 
 def _results(path: Path, clients: list[str]) -> dict:
     content = read_json(path)
-    _require(path, content, "bmta", "bmt_f1", "epsilon_max", "guarantee", "clients")
+    _require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
+    _require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
     _require(path, content["clients"], *clients)
     for client in clients:
         entry = content["clients"][client]
@@ -73,6 +76,29 @@ def _curve(path: Path) -> list[dict]:
         return [{name: float(cell) for name, cell in row.items()} for row in read_csv(path)]
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
+
+
+def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
+    """Every method on the same test images: only then can two be compared image by image."""
+    found, first = {}, None
+    for method, folder in folders.items():
+        path = folder / paths.CORRECT
+        content = read_arrays(path)
+        _require(path, content, *clients)
+        found[method] = {client: content[client] for client in clients}
+        counts = {client: len(images) for client, images in found[method].items()}
+        first = first or counts
+        if counts != first:
+            raise UserError(
+                f"{path} is of other test images than the other methods. Run the stage that makes it again."
+            )
+    return found
+
+
+def _cost(path: Path) -> dict:
+    content = read_json(path)
+    _require(path, content, "rounds", "bytes_down", "bytes_up", "seconds")
+    return content
 
 
 def _card(dataset: str, client: str, generator: str) -> dict:

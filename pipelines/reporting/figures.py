@@ -17,3 +17,11 @@ def bound(value, digits: int = 4) -> str:
         return number(value, "g")
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return format(math.ceil(value / unit - 1e-6) * unit, f".{digits}g")
+
+
+def amount(count) -> str:
+    """A number of bytes as text, in steps of a thousand; a dash where it is not known."""
+    if count is None:
+        return number(None)
+    unit = next((step for step in range(4) if count < 999.5 * 1000**step), 4)
+    return f"{count / 1000**unit:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"

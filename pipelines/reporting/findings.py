@@ -4,16 +4,25 @@ from collections.abc import Iterator
 
 from pipelines.reporting.figures import number
 
+UPPER_BOUND = "upper bound, not private"
+
 
 def not_private(entry: dict) -> bool:
     """Whether a method, release or total leaves a client without a formal guarantee. Nothing left: nothing to mark."""
-    leaves = entry.get("epsilon", entry.get("epsilon_max")) != 0
+    leaves = entry.get("epsilon", entry.get("epsilon_max")) != 0 or entry.get("upper_bound", False)
     return entry["guarantee"] != "formal" and leaves
 
 
+def marked(name: str, upper_bound: bool) -> str:
+    """A method's name, and beside it what it is where it learnt from real records without privacy."""
+    return f"{name} ({UPPER_BOUND})" if upper_bound else name
+
+
 def best(summary: dict, column: str) -> str:
-    """The method with the largest value."""
-    return max(summary["methods"], key=lambda name: summary["methods"][name][column])
+    """The method with the largest value; an upper bound is no rival."""
+    methods = summary["methods"]
+    rivals = [name for name, entry in methods.items() if not entry["upper_bound"]]
+    return max(rivals or methods, key=lambda name: methods[name][column])
 
 
 def accounts(summary: dict) -> list[dict]:

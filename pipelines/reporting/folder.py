@@ -21,9 +21,10 @@ def write(folder: Path, params: Params) -> list[dict]:
 def _dataset(folder: Path, params: Params, dataset: str) -> dict:
     run = collect.read(params, dataset)
     facts = summary.build(params, dataset, run)
+    bounds = [name for name, entry in facts["methods"].items() if entry["upper_bound"]]
     figures = {
         "methods": plots.methods(facts),
-        "rounds": plots.rounds(run["curves"], params.synthesis.generators),
+        "rounds": plots.rounds(run["curves"], params.synthesis.generators, bounds),
         "epsilon": epsilon_plot.epsilon(facts),
     }
     folder.mkdir()

@@ -7,8 +7,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipelines.config import Params
 from pipelines.privacy.statement import NOT_COVERED
-from pipelines.reporting.figures import bound, number
-from pipelines.reporting.findings import accounts, best, facts, not_private, warnings
+from pipelines.reporting.comparisons import sentences
+from pipelines.reporting.figures import amount, bound, number
+from pipelines.reporting.findings import UPPER_BOUND, accounts, best, facts, not_private, warnings
 
 HERE = Path(__file__).parent
 
@@ -23,12 +24,14 @@ def page(params: Params, reports: list[dict]) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": number, "bound": bound, "png": data_uri, "not_private": not_private}
+    environment.filters |= {"number": number, "bound": bound, "amount": amount, "png": data_uri}
+    environment.filters |= {"not_private": not_private, "sentences": sentences}
+    environment.globals |= {"best": best, "accounts": accounts, "UPPER_BOUND": UPPER_BOUND}
     views = [
         {**report, "facts": facts(report["summary"]), "warnings": warnings(report["summary"])} for report in reports
     ]
     template = environment.get_template("template.html.j2")
-    return template.render(params=params, reports=views, not_covered=NOT_COVERED, best=best, accounts=accounts)
+    return template.render(params=params, reports=views, not_covered=NOT_COVERED)
 
 
 def data_uri(png: bytes) -> str:

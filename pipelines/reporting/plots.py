@@ -1,23 +1,27 @@
 """Pictures over methods: accuracy per round, and a bar for each."""
 
+from collections.abc import Collection
+
 from matplotlib.figure import Figure
 
 from pipelines.reporting import canvas
+from pipelines.reporting.findings import marked
 from pipelines.reporting.tables import with_rounds
 
 REFERENCES = ("local", "random_init")  # no rounds: drawn as level lines
 DASHES = ("-", "--", ":", "-.", (0, (5, 1)))
 DOT = {"ls": "", "marker": "o", "ms": 4.5, "mfc": "white", "mec": canvas.INK, "mew": 0.8, "zorder": 3, "clip_on": False}
+INTERVAL = {"color": canvas.INK, "lw": 1.6, "solid_capstyle": "butt", "zorder": 5}
 WORST = {"ls": "", "marker": "D", "ms": 6, "mfc": "black", "mec": "white", "zorder": 4, "clip_on": False}
 
 
-def rounds(curves: dict[str, list[dict]], generators: list[str]) -> Figure:
+def rounds(curves: dict[str, list[dict]], generators: list[str], upper_bounds: Collection[str] = ()) -> Figure:
     """Accuracy per round: the shared model on the global test set, and after fine-tuning at home."""
     figure = canvas.figure(4.2)
     shared, home = figure.subplots(1, 2)
     for method, rows in with_rounds(curves).items():
         x, style = [row["round"] for row in rows], _line(method, generators)
-        shared.plot(x, [row["global_accuracy"] for row in rows], label=method, **style)
+        shared.plot(x, [row["global_accuracy"] for row in rows], label=marked(method, method in upper_bounds), **style)
         home.plot(x, [row["accuracy_after"] for row in rows], **style)
     for method in [name for name in REFERENCES if name in curves]:
         _level(home, method, curves[method][-1]["accuracy_after"])
@@ -29,21 +33,29 @@ def rounds(curves: dict[str, list[dict]], generators: list[str]) -> Figure:
 
 
 def methods(summary: dict) -> Figure:
-    """A bar per method: mean over clients, every client a dot, the worst one marked and named."""
+    """A bar per method: mean over clients with its interval, every client a dot, the worst one marked and named.
+
+    The bar of an upper bound is hatched.
+    """
     entries = summary["methods"]
     figure = canvas.figure(1.1 + 0.42 * len(entries))
     axes = figure.subplots()
     for row, (method, entry) in enumerate(entries.items()):
-        axes.barh(row, entry["mean_accuracy"], height=0.62, color=canvas.colour(method), alpha=0.75, zorder=2)
+        look = {"color": canvas.colour(method), "alpha": 0.75, "hatch": "///" if entry["upper_bound"] else None}
+        axes.barh(row, entry["mean_accuracy"], height=0.62, zorder=2, **look)
+        if entry["mean_accuracy_low"] is not None:
+            ends = [entry["mean_accuracy_low"], entry["mean_accuracy_high"]]
+            axes.plot(ends, [row, row], marker="|", ms=9, mew=1.6, label=f"interval of {method}", **INTERVAL)
         accuracies = list(entry["clients"].values())
         axes.plot(accuracies, [row] * len(accuracies), **DOT)
         axes.plot([entry["worst_accuracy"]], [row], **WORST)
         text = f"{entry['mean_accuracy']:.3f}   worst {entry['worst_accuracy']:.3f} ({entry['worst_client']})"
         axes.text(1.03, row, text, va="center", size=9, color=canvas.INK)
-    axes.set_yticks(range(len(entries)), list(entries))
+    names = [marked(method, entry["upper_bound"]) for method, entry in entries.items()]
+    axes.set_yticks(range(len(entries)), names)
     axes.set_xlim(0, 1)
     axes.invert_yaxis()
-    title = "Accuracy at home after fine-tuning: mean (bar), clients (dots), worst client (diamond)"
+    title = "Accuracy at home after fine-tuning: mean (bar; line: 95 % interval), clients (dots), worst (diamond)"
     canvas.label(axes, title, "accuracy", "")
     axes.grid(visible=False, axis="y")
     return figure

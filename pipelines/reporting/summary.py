@@ -1,20 +1,27 @@
-"""summary.json: one data set's methods and clients. Accuracies are of the last round's model, never selected on test
-data; `bmta` and `bmt_f1` alone are the paper's maxima over the rounds that were fine-tuned."""
+"""summary.json: one data set's methods and clients. Accuracies are of the last round's model. `selected_*` are of the
+round that private validation parts select, among `candidates`; `bmta` and `bmt_f1` alone are selected on test data: the
+paper's maxima over the same rounds."""
 
 import numpy as np
 
 from pipelines.config import Params
-from pipelines.reporting import budgets
+from pipelines.reporting import budgets, comparisons
 from pipelines.reporting.collect import STATEMENT
+
+COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
 
 
 def build(params: Params, dataset: str, run: dict) -> dict:
-    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "clients": {NAME: ...}}."""
+    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "comparisons": [PPPFL against a
+    rival], "clients": {NAME: ...}}."""
     clients = list(params.clients)
     return {
         "dataset": dataset,
         "seed": params.seed,
-        "methods": {name: _method(name, run, clients) for name in run["results"]},
+        "methods": {
+            name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed) for name in run["results"]
+        },
+        "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "clients": {name: _client(name, params, run) for name in clients},
     }
 
@@ -33,11 +40,18 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         "mean_accuracy_before": _mean(entry["before"]["accuracy"] for entry in entries),
         "mean_global_before": _mean(entry["global_before"] for entry in entries),
         "mean_global_after": _mean(entry["global_after"] for entry in entries),
+        "selected_round": results["selected"]["round"],
+        "selected_accuracy": results["selected"]["mean_accuracy"],
+        "selected_worst": results["selected"]["worst"],
+        "selected_macro_f1": results["selected"]["macro_f1"],
+        "candidates": results["candidates"],
         "bmta": results["bmta"],
         "bmt_f1": results["bmt_f1"],
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
+        "upper_bound": results.get("upper_bound", False),
         **budgets.costliest(budgets.of_method(name, run)),
+        **{field: run["costs"][name].get(field) for field in COST},
         "clients": {client: entry["after"]["accuracy"] for client, entry in zip(clients, entries, strict=True)},
     }
 

@@ -2,6 +2,11 @@
 
 METHOD_COLUMNS = (
     "mean_accuracy",
+    "mean_accuracy_low",
+    "mean_accuracy_high",
+    "over_local",
+    "over_local_low",
+    "over_local_high",
     "worst_accuracy",
     "worst_client",
     "spread_accuracy",
@@ -12,15 +17,25 @@ METHOD_COLUMNS = (
     "epsilon_max",
     "delta",
     "guarantee",
-    "bmta",
-    "bmt_f1",
+    "upper_bound",
+    "rounds",
+    "bytes_up",
+    "bytes_down",
+    "seconds",
+    "seconds_at_home",
+    "selected_round",
+    "selected_accuracy",
+    "selected_worst",
+    "selected_macro_f1",
+    "candidates",
 )
+TEST_SELECTED = {"bmta": "bmta_test_selected", "bmt_f1": "bmt_f1_test_selected"}  # the name says what it is
 EPSILON_COLUMNS = ("epsilon", "tstr_accuracy", "tstr_accuracy_global", "accuracy_before", "accuracy_after")
 
 
 def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
-    """The curves of more than one round: the others are a single model."""
-    return {method: rows for method, rows in curves.items() if len(rows) > 1}
+    """The curves of methods with rounds: the others are a single model."""
+    return {method: rows for method, rows in curves.items() if rows[-1]["round"] > 0}
 
 
 def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
@@ -47,14 +62,18 @@ def epsilon(summary: dict) -> list[dict]:
 def methods(summary: dict) -> list[dict]:
     """One row per method."""
     return [
-        {"dataset": summary["dataset"], "method": method} | {column: entry.get(column) for column in METHOD_COLUMNS}
+        {"dataset": summary["dataset"], "method": method}
+        | {column: entry.get(column) for column in METHOD_COLUMNS}
+        | {column: entry[field] for field, column in TEST_SELECTED.items()}
         for method, entry in summary["methods"].items()
     ]
 
 
 def metrics(summary: dict) -> dict:
-    """What `dvc metrics` compares between runs: two figures a method, instead of the whole summary."""
+    """What `dvc metrics` compares between runs: two figures a method, instead of the whole summary. A bound that is not
+    private says so, for it stands among those that are."""
     return {
         name: {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
+        | ({"upper_bound_not_private": True} if method["upper_bound"] else {})
         for name, method in summary["methods"].items()
     }

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from pipelines.datasets.containers import Images
-from pipelines.evaluation.metrics import over_clients, scores
+from pipelines.evaluation.metrics import over_clients, predictions, scores, scores_of
 
 
 class Fixed(nn.Module):
@@ -35,6 +35,18 @@ def test_the_label_list_is_the_sets_own_and_no_prediction_changes_it():
     assert scores(Fixed(), data([3, 4], [3, 4]))["macro_f1"] == 1.0
     # wrong predictions outside the list lower recall, not the number of classes averaged
     assert scores(Fixed(), data([3, 3, 4, 4], [3, 3, 7, 8]))["macro_f1"] == pytest.approx(0.5)
+
+
+def test_a_stray_prediction_costs_recall_and_no_class_more():
+    """scikit-learn's own list, the union of true and predicted labels, would make it (2/3 + 1 + 0) / 3."""
+    labels = np.array([3, 3, 4, 4])
+    assert scores_of(np.array([3, 7, 4, 4]), labels)["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
+
+
+def test_scores_are_those_of_the_predictions():
+    images = data([0, 0, 1, 1], [0, 5, 1, 1])
+    assert list(predictions(Fixed(), images)) == [0, 5, 1, 1]
+    assert scores_of(np.array([0, 5, 1, 1]), images.labels) == scores(Fixed(), images)
 
 
 def test_the_whole_set_counts_not_the_last_batch():

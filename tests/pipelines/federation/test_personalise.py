@@ -7,8 +7,9 @@ from models import classifiers
 from pipelines.blocks.training import FineTune
 from pipelines.datasets.containers import Images
 from pipelines.datasets.shards import Shard
+from pipelines.evaluation.metrics import predictions, scores
 from pipelines.federation import personalise
-from pipelines.training.tensors import state_of
+from pipelines.training.tensors import state_of, with_state
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)
 SETTINGS = FineTune(epochs=20, batch=8, learning_rate=0.01, patience=20, every=2)
@@ -29,36 +30,95 @@ EVERYONE = images(50, 99)
 def test_fine_tuning_helps_and_leaves_the_initial_model_alone():
     initial = state_of(BUILD())
     before = {name: array.copy() for name, array in initial.items()}
-    results, models = personalise.at_home(initial, SHARDS, EVERYONE, build=BUILD, settings=SETTINGS, seed=0)
+    homes = personalise.at_home(
+        dict.fromkeys(SHARDS, initial), SHARDS, EVERYONE, build=BUILD, settings=SETTINGS, seed=0
+    )
     assert all(np.array_equal(initial[name], before[name]) for name in initial)
     for client in SHARDS:
-        assert results[client]["after"]["accuracy"] > 0.9 > results[client]["before"]["accuracy"]
-        assert not np.array_equal(models[client]["1.weight"], initial["1.weight"])
+        assert homes.results[client]["after"]["accuracy"] > 0.9 > homes.results[client]["before"]["accuracy"]
+        assert not np.array_equal(homes.personal[client]["1.weight"], initial["1.weight"])
+    assert homes.seconds > 0
+
+
+def test_each_client_starts_from_its_own_model_and_answers_for_its_own_parts():
+    settings = SETTINGS.model_copy(update={"epochs": 1, "learning_rate": 1e-9})  # what comes in goes out
+    own = {name: state_of(classifiers.build("mlp", shape=(4, 4, 1), classes=2, seed=i)) for i, name in enumerate("ab")}
+    homes = personalise.at_home(own, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
+    for client, shard in SHARDS.items():
+        model = with_state(BUILD(), own[client])
+        assert np.allclose(homes.personal[client]["1.weight"], own[client]["1.weight"], atol=1e-6)
+        assert homes.results[client]["validation"] == scores(model, shard.validation)["accuracy"]
+        assert homes.correct[client].dtype == bool
+        assert np.array_equal(homes.correct[client], predictions(model, shard.test) == shard.test.labels)
+        assert homes.correct[client].mean() == homes.results[client]["after"]["accuracy"]
+
+
+#            round: (test accuracy of a, of b, validation accuracy)
+BY_ROUND = {0: (0.99, 0.99, 1.0), 2: (0.7, 0.6, 0.8), 4: (0.9, 0.8, 0.7), 5: (0.8, 0.75, 0.8)}
+
+
+def outcome(monkeypatch, rounds: int, every: int | None) -> personalise.Outcome:
+    """Of models whose scores are those of BY_ROUND."""
+
+    def entry(accuracy, validation):
+        both = {"accuracy": accuracy, "macro_f1": accuracy - 0.1}
+        return {"before": both, "after": both, "validation": validation, "global_before": 0.5}
+
+    def at_home(initial, *args, **kwargs):
+        number = int(initial["a"]["round"])
+        a, b, validation = BY_ROUND[number]
+        results = {"a": entry(a, validation), "b": entry(b, validation)}
+        return personalise.Homes(results, initial, {"a": np.array([number == 5])}, seconds=number)
+
+    monkeypatch.setattr(personalise, "at_home", at_home)
+    models = [{"round": np.array(number)} for number in range(rounds + 1)]
+    settings = SETTINGS.model_copy(update={"every": every})
+    return personalise.through_rounds(models, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
 
 
 def test_the_result_is_the_last_round_and_bmta_the_best_over_trained_rounds(monkeypatch):
-    by_round = {0: 0.99, 2: 0.7, 4: 0.9, 5: 0.8}
+    found = outcome(monkeypatch, rounds=5, every=2)
+    assert [row["round"] for row in found.curve] == [0, 2, 4, 5]
+    assert found.summary["clients"]["a"]["after"]["accuracy"] == 0.8
+    assert int(found.personal["a"]["round"]) == 5
+    assert (found.correct["a"].tolist(), found.seconds) == ([True], 5)
+    assert found.summary["bmta"] == pytest.approx(0.85)  # round 0 is no trained model
+    assert found.summary["bmt_f1"] == pytest.approx(0.75)
 
-    def at_home(initial, *args, **kwargs):
-        accuracy = by_round[int(initial["round"])]
-        entry = {"accuracy": accuracy, "macro_f1": accuracy - 0.1}
-        return {"a": {"before": entry, "after": entry, "global_before": 0.5}}, {"a": initial}
 
-    monkeypatch.setattr(personalise, "at_home", at_home)
-    models = [{"round": np.array(number)} for number in range(6)]
-    summary, curve, personal = personalise.through_rounds(
-        models, SHARDS, EVERYONE, build=BUILD, settings=SETTINGS, seed=0
+def test_the_selected_round_is_the_earliest_best_by_validation_and_never_by_test(monkeypatch):
+    """Round 0 is best on both, round 4 on test among the trained; 2 and 5 are equal on validation."""
+    found = outcome(monkeypatch, rounds=5, every=2)
+    assert found.summary["selected"] == pytest.approx(
+        {"round": 2, "mean_accuracy": 0.65, "worst": 0.6, "macro_f1": 0.55}
     )
-    assert [row["round"] for row in curve] == [0, 2, 4, 5]
-    assert summary["clients"]["a"]["after"]["accuracy"] == 0.8
-    assert int(personal["a"]["round"]) == 5
-    assert summary["bmta"] == 0.9  # round 0 is no trained model
-    assert summary["bmt_f1"] == pytest.approx(0.8)
+    assert found.summary["candidates"] == 3
+    assert [row["accuracy_validation"] for row in found.curve] == pytest.approx([1.0, 0.8, 0.7, 0.8])
 
 
-def test_a_method_without_rounds_has_one_row():
-    summary, curve, _ = personalise.through_rounds(
-        [state_of(BUILD())], SHARDS, EVERYONE, build=BUILD, settings=SETTINGS, seed=0
-    )
-    assert len(curve) == 1
-    assert summary["bmta"] == curve[0]["accuracy_after"]
+def test_without_every_the_last_round_alone_is_fine_tuned_and_is_all_there_is_to_select(monkeypatch):
+    found = outcome(monkeypatch, rounds=5, every=None)
+    assert [row["round"] for row in found.curve] == [5]
+    assert found.summary["candidates"] == 1
+    assert found.summary["selected"]["round"] == 5
+    assert found.summary["bmta"] == found.summary["selected"]["mean_accuracy"] == pytest.approx(0.775)
+
+
+@pytest.mark.parametrize("every", [2, None])
+def test_a_method_without_rounds_has_one_row(every):
+    settings = SETTINGS.model_copy(update={"every": every})
+    found = personalise.through_rounds([state_of(BUILD())], SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
+    assert len(found.curve) == 1
+    assert found.summary["bmta"] == found.curve[0]["accuracy_after"]
+    assert (found.summary["selected"]["round"], found.summary["candidates"]) == (0, 1)
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_order_of_clients():
+    def run(shards):
+        return personalise.through_rounds(
+            [state_of(BUILD())] * 2, shards, EVERYONE, build=BUILD, settings=SETTINGS, seed=0
+        )
+
+    first, second = run(SHARDS), run(dict(reversed(SHARDS.items())))
+    assert first.summary == second.summary
+    assert first.curve == second.curve

@@ -8,7 +8,7 @@ from torch import nn
 from pipelines.blocks.data import Augmentation
 from pipelines.config import load
 from pipelines.datasets.containers import Images
-from pipelines.federation import baselines, local
+from pipelines.federation import local, methods
 from pipelines.federation.messages import Payload
 from pipelines.federation.task import Remembering, Task, federate
 
@@ -35,7 +35,7 @@ def task(names="abc", seed=0):
 
 def weights(name, given):
     settings = getattr(load().baselines, name).model_copy(update={"rounds": 3, "batch": 8})
-    return federate(baselines.MODULES.get(name, name), given, settings).models
+    return federate(methods.module(name), given, settings).models
 
 
 @pytest.mark.parametrize("name", FEDERATED)

@@ -2,10 +2,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipelines import paths
 from pipelines.errors import UserError
+from pipelines.files import write_arrays
 from pipelines.reporting import collect
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,6 +27,8 @@ def test_the_methods_follow_the_parameters(run):
     [
         paths.personal("digits", "datalens") / "pppfl-datalens" / "results.json",
         paths.baseline("digits", "local") / "local" / "rounds.csv",
+        paths.baseline("digits", "fedavg") / "fedavg-datalens" / paths.CORRECT,
+        paths.dp_baseline("digits", "dpsgd") / "dpsgd" / paths.COST,
         paths.quality("digits", "b", "dp_moments") / "quality.json",
         paths.synthetic("digits", "a", "datalens") / "card.json",
         paths.synthetic("digits", "a", "datalens") / "grid.png",
@@ -41,6 +45,20 @@ def test_results_of_another_roster_are_refused(run):
     path = paths.baseline("digits", "local") / "local" / "results.json"
     run.edit(path, lambda content: content["clients"].pop("b"))
     with pytest.raises(UserError, match=rf"{path} lacks 'b'"):
+        run.read()
+
+
+def test_methods_scored_on_other_images_are_refused(run):
+    path = paths.baseline("digits", "local") / "local" / paths.CORRECT
+    write_arrays(path, {"a": np.ones(100, bool), "b": np.ones(99, bool)})
+    with pytest.raises(UserError, match=rf"{path} is of other test images than the other methods"):
+        run.read()
+
+
+def test_results_of_before_there_was_a_selected_round_are_refused(run):
+    path = paths.baseline("digits", "local") / "local" / "results.json"
+    run.edit(path, lambda content: content.pop("selected"))
+    with pytest.raises(UserError, match=rf"{path} lacks 'selected'. Run the stage"):
         run.read()
 
 

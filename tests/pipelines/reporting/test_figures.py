@@ -12,3 +12,11 @@ def test_a_bound_is_never_rounded_down(value, text):
 
 def test_a_figure_that_does_not_exist_is_a_dash():
     assert figures.number(None) == figures.number(float("nan")) == "–"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (999_999, "1 MB"), (31_400_000, "31.4 MB"), (2e15, "2e+03 TB"), (None, "–")],
+)
+def test_an_amount_of_bytes_has_three_digits(count, text):
+    assert figures.amount(count) == text

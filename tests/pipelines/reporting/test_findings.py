@@ -15,6 +15,16 @@ def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
     assert len(smallest) == 2
 
 
+def test_an_upper_bound_is_marked_and_never_the_best(run):
+    run.bound("pppfl/datalens")  # the best of all
+    summary = run.summary()
+    assert findings.best(summary, "mean_accuracy") == "pppfl/dp_moments"
+    assert findings.not_private(summary["methods"]["pppfl/datalens"])
+    assert findings.not_private({"epsilon_max": 0.0, "guarantee": "none", "upper_bound": True})
+    assert findings.marked("fedavg_real", True) == "fedavg_real (upper bound, not private)"
+    assert findings.marked("fedavg", False) == "fedavg"
+
+
 def test_only_what_leaves_without_a_guarantee_is_not_private():
     assert findings.not_private({"epsilon": 10.0, "guarantee": "none"})
     assert not findings.not_private({"epsilon": 10.0, "guarantee": "formal"})

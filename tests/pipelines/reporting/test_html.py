@@ -2,7 +2,7 @@ import re
 from html.parser import HTMLParser
 
 from pipelines import paths
-from pipelines.reporting import html
+from pipelines.reporting import comparisons, html
 from pipelines.reporting.figures import bound
 
 
@@ -57,7 +57,13 @@ def test_every_method_and_client_is_shown_with_its_figures(run):
     for name, entry in run.summary()["methods"].items():
         assert name in text
         assert f"{entry['mean_accuracy']:.3f}" in text
+        if entry["over_local"] is not None:
+            assert (
+                f"{entry['over_local']:+.3f} {entry['over_local_low']:+.3f} to {entry['over_local_high']:+.3f}" in text
+            )
+        assert f"{entry['mean_accuracy_low']:.3f} to {entry['mean_accuracy_high']:.3f}" in text
     assert "selected on test data, for comparison with the paper only" in text
+    assert "BMTA: test-selected" in text
     assert "floor 0.5" in text
     assert "40 training records" in text
 
@@ -79,6 +85,32 @@ def test_the_total_is_on_the_page(run):
     figure = f"ε {bound(total['epsilon'])} at δ {bound(total['delta'], 3)}"
     assert f"{figure} for datalens and dp_moments and dpsgd together" in text
     assert "when this page was made: 0 releases ever, ε 0" in text
+
+
+def test_the_costs_stand_beside_epsilon_and_a_dash_where_one_is_not_known(run):
+    text = Page(source(run)).text
+    assert "local 0 nothing leaves a client 0 B 0 B 0 12.5 at home 3.5" in text
+    assert "dpsgd 10 δ 1e-05 2 MB 4 MB 4 12.5 at home – 0.660 round 3, of 2 candidates 0.990" in text
+
+
+def test_where_nothing_could_be_selected_nothing_is_called_selected(run):
+    assert "local 0 nothing leaves a client 0 B 0 B 0 12.5 at home 3.5 – one candidate – one candidate" in (
+        Page(source(run)).text
+    )
+
+
+def test_the_page_says_whether_pppfl_beats_its_rivals(run):
+    text = Page(source(run)).text
+    for sentence in comparisons.sentences(run.summary()["comparisons"]):
+        assert sentence in text
+
+
+def test_an_upper_bound_is_marked_in_both_tables_and_explained(run):
+    assert "UPPER BOUND" not in Page(source(run)).text
+    run.bound("fedavg/datalens")
+    text = Page(source(run)).text
+    assert text.count("fedavg/datalens UPPER BOUND, NOT PRIVATE") == 2
+    assert "An upper bound was trained across clients on their real records without privacy" in text
 
 
 def test_nothing_is_marked_when_every_guarantee_is_formal(run):

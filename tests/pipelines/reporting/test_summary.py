@@ -33,12 +33,22 @@ def test_a_method_is_scored_after_fine_tuning_and_not_at_its_best_round(run):
         "mean_accuracy_before": 0.3,
         "mean_global_before": 0.075,
         "mean_global_after": 0.1725,
+        "selected_round": 3,
+        "selected_accuracy": 0.66,
+        "selected_worst": 0.44,
+        "candidates": 2,
+        "rounds": 4,
+        "bytes_up": 2_000_000,
+        "bytes_down": 4_000_000,
+        "seconds": 12.5,
+        "seconds_at_home": 3.5,
         "bmta": 0.99,
         "bmt_f1": 0.98,
         "epsilon_max": 10.0,
     }
     assert {key: entry[key] for key in expected} == pytest.approx(expected)
     assert entry["worst_client"] == "b"
+    assert run.summary()["methods"]["dpsgd"]["seconds_at_home"] is None  # not every stage knows it
 
 
 def test_the_largest_epsilon_stands_with_its_own_delta_and_accountant(run):

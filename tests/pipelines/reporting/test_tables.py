@@ -33,3 +33,23 @@ def test_methods_has_a_row_per_method(run):
     assert list(rows) == list(summary["methods"])
     assert rows["local"]["mean_accuracy"] == summary["methods"]["local"]["mean_accuracy"]
     assert (rows["local"]["delta"], rows["dpsgd"]["delta"]) == (None, 1e-5)
+
+
+def test_a_column_of_test_selected_figures_says_so(run):
+    row = tables.methods(run.summary())[0]
+    assert (row["bmta_test_selected"], row["bmt_f1_test_selected"]) == (0.99, 0.98)
+    assert not {"bmta", "bmt_f1"} & set(row)
+    assert (row["selected_accuracy"], row["selected_round"]) == (0.66, 3)
+
+
+def test_an_upper_bound_says_so_in_every_table_of_methods(run):
+    run.bound("fedavg/datalens")
+    summary = run.summary()
+    assert [row["method"] for row in tables.methods(summary) if row["upper_bound"]] == ["fedavg/datalens"]
+    metrics = tables.metrics(summary)
+    assert [name for name, entry in metrics.items() if "upper_bound_not_private" in entry] == ["fedavg/datalens"]
+
+
+def test_the_last_round_alone_is_still_a_row():
+    curves = {"dpsgd": [{"round": 30.0, "value": 0.3}], "local": [{"round": 0.0, "value": 0.9}]}
+    assert tables.rounds(curves, "value") == [{"round": 30, "dpsgd": 0.3}]

@@ -1,0 +1,67 @@
+"""How sure a figure is, and whether one method beats another: intervals over the test images of this one run."""
+
+from collections.abc import Iterator
+
+from pipelines import seeds
+from pipelines.evaluation import intervals
+from pipelines.reporting.figures import number
+
+RIVALS = ("local", "random_init", "fedavg")  # what PPPFL is held against; fedavg on the same generator's images
+
+
+def of_method(name: str, run: dict, seed: int) -> dict:
+    """{"mean_accuracy_low", "mean_accuracy_high", "over_local", "over_local_low", "over_local_high"}: the ends of the
+    method's own interval, and its paired difference to `local`. None where there is none (intervals.py)."""
+    own = intervals.of_mean(run["correct"][name], seed=_seed(seed, name))
+    over = _difference(name, "local", run, seed) if name != "local" and "local" in run["correct"] else None
+    return {
+        "mean_accuracy_low": own.low,
+        "mean_accuracy_high": own.high,
+        **{f"over_local{end}": value for end, value in zip(("", "_low", "_high"), over or (None,) * 3, strict=True)},
+    }
+
+
+def of_pppfl(run: dict, generators: list[str], seed: int) -> list[dict]:
+    """[{"method", "rival", "difference", "low", "high"}] for each generator and each of RIVALS that ran, paired."""
+    return [
+        {"method": method, "rival": rival, **dict(zip(("difference", "low", "high"), found, strict=True))}
+        for method, rival in _pairs(run["correct"], generators)
+        for found in [_difference(method, rival, run, seed)]
+    ]
+
+
+def sentences(comparisons: list[dict]) -> list[str]:
+    """One sentence per method compared, its verdict either way."""
+    found = {}
+    for entry in comparisons:
+        found.setdefault(entry["method"], []).append(_verdict(entry))
+    return [f"{method} {', '.join(verdicts)}." for method, verdicts in found.items()]
+
+
+def _pairs(methods, generators: list[str]) -> Iterator[tuple[str, str]]:
+    for generator in generators:
+        for rival in RIVALS:
+            other = f"{rival}/{generator}" if rival == "fedavg" else rival
+            if other in methods:
+                yield f"pppfl/{generator}", other
+
+
+def _verdict(entry: dict) -> str:
+    ends = (number(entry[end], "+.3f") for end in ("difference", "low", "high"))
+    figures = "{} [{}, {}]".format(*ends)
+    if entry["low"] is None:
+        return f"cannot be told from {entry['rival']} ({figures}: no interval)"
+    if entry["low"] > 0:
+        return f"beats {entry['rival']} by more than the interval ({figures})"
+    if entry["high"] < 0:
+        return f"loses to {entry['rival']} by more than the interval ({figures})"
+    return f"does not beat {entry['rival']} by more than the interval ({figures})"
+
+
+def _difference(method: str, rival: str, run: dict, seed: int) -> intervals.Interval:
+    correct = run["correct"]
+    return intervals.of_difference(correct[method], correct[rival], seed=_seed(seed, method, rival))
+
+
+def _seed(seed: int, *names: str) -> int:
+    return seeds.derive(seed, "bootstrap", *names)
