@@ -44,6 +44,9 @@ def of_mean(correct: Mapping[str, np.ndarray], *, seed: int) -> Interval:
 def of_difference(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], *, seed: int) -> Interval:
     """`one`'s mean accuracy over clients less `other`'s, both on the same images: image by image, then as `of_mean`.
 
+    Too eager where few images differ: of two equally good methods with 4 differing images expected among 200, one
+    seemed better in 0.10 of 800 repetitions and not in 0.05; with 20 expected, in 0.05.
+
     Raises:
         ValueError: the two have not the same clients and numbers of images.
     """

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from pipelines import seeds
 from pipelines.evaluation import intervals
 from pipelines.reporting.figures import number
 
+FEWEST = 6  # images that differ, below which no exact sign test could tell two methods apart at 0.05: 2 / 2^6 = 0.03
 RIVALS = ("local", "random_init", "fedavg")  # what PPPFL is held against; fedavg on the same generator's images
 
 
@@ -22,12 +25,9 @@ def of_method(name: str, run: dict, seed: int) -> dict:
 
 
 def of_pppfl(run: dict, generators: list[str], seed: int) -> list[dict]:
-    """[{"method", "rival", "difference", "low", "high"}] for each generator and each of RIVALS that ran, paired."""
-    return [
-        {"method": method, "rival": rival, **dict(zip(("difference", "low", "high"), found, strict=True))}
-        for method, rival in _pairs(run["correct"], generators)
-        for found in [_difference(method, rival, run, seed)]
-    ]
+    """[{"method", "rival", "difference", "low", "high", "differing"}] for each generator and each of RIVALS that ran,
+    paired. differing: on how many test images one is right and the other wrong."""
+    return [_compared(method, rival, run, seed) for method, rival in _pairs(run["correct"], generators)]
 
 
 def sentences(comparisons: list[dict]) -> list[str]:
@@ -36,6 +36,14 @@ def sentences(comparisons: list[dict]) -> list[str]:
     for entry in comparisons:
         found.setdefault(entry["method"], []).append(_verdict(entry))
     return [f"{method} {', '.join(verdicts)}." for method, verdicts in found.items()]
+
+
+def _compared(method: str, rival: str, run: dict, seed: int) -> dict:
+    correct = run["correct"]
+    value, low, high = _difference(method, rival, run, seed)
+    differing = sum(np.count_nonzero(correct[method][client] != correct[rival][client]) for client in correct[method])
+    ends = {"difference": value, "low": low, "high": high}
+    return {"method": method, "rival": rival, **ends, "differing": int(differing)}
 
 
 def _pairs(methods, generators: list[str]) -> Iterator[tuple[str, str]]:
@@ -48,9 +56,9 @@ def _pairs(methods, generators: list[str]) -> Iterator[tuple[str, str]]:
 
 def _verdict(entry: dict) -> str:
     ends = (number(entry[end], "+.3f") for end in ("difference", "low", "high"))
-    figures = "{} [{}, {}]".format(*ends)
-    if entry["low"] is None:
-        return f"cannot be told from {entry['rival']} ({figures}: no interval)"
+    figures = "{} [{}, {}]; {} images differ".format(*ends, entry["differing"])
+    if entry["low"] is None or entry["differing"] < FEWEST:
+        return f"cannot be told from {entry['rival']} ({figures})"
     if entry["low"] > 0:
         return f"beats {entry['rival']} by more than the interval ({figures})"
     if entry["high"] < 0:

@@ -51,11 +51,11 @@ def methods(summary: dict) -> Figure:
         axes.plot([entry["worst_accuracy"]], [row], **WORST)
         text = f"{entry['mean_accuracy']:.3f}   worst {entry['worst_accuracy']:.3f} ({entry['worst_client']})"
         axes.text(1.03, row, text, va="center", size=9, color=canvas.INK)
-    names = [marked(method, entry["upper_bound"]) for method, entry in entries.items()]
+    names = [marked(method, entry["upper_bound"]).replace(" (", "\n(") for method, entry in entries.items()]
     axes.set_yticks(range(len(entries)), names)
     axes.set_xlim(0, 1)
     axes.invert_yaxis()
-    title = "Accuracy at home after fine-tuning: mean (bar; line: 95 % interval), clients (dots), worst (diamond)"
+    title = "Accuracy at home: mean and its 95 % interval (bar), clients (dots), worst client (diamond)"
     canvas.label(axes, title, "accuracy", "")
     axes.grid(visible=False, axis="y")
     return figure

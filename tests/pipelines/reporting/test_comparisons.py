@@ -47,13 +47,24 @@ def test_the_sentence_says_it_either_way(run):
     rewrite(run, "pppfl/datalens", a=wrong(20), b=wrong(20))
     rewrite(run, "local", a=wrong(60), b=wrong(20))
     rewrite(run, "random_init", a=wrong(0), b=wrong(5))
-    rewrite(run, "fedavg/datalens", a=wrong(20), b=np.roll(wrong(20), 1))
+    rewrite(run, "fedavg/datalens", a=wrong(20), b=np.roll(wrong(20), 10))
     rewrite(run, "pppfl/dp_moments", a=wrong(60), b=wrong(20))
     first, second = comparisons.sentences(run.summary()["comparisons"])
     assert first.startswith("pppfl/datalens beats local by more than the interval (+0.200 [+0.1")
     assert "loses to random_init by more than the interval (-0.175 [-0.2" in first
     assert "does not beat fedavg/datalens by more than the interval (+0.000 [-0.0" in first
-    assert second.startswith("pppfl/dp_moments cannot be told from local (+0.000 [–, –]: no interval)")
+    assert second.startswith("pppfl/dp_moments cannot be told from local (+0.000 [–, –]; 0 images differ)")
+
+
+def test_few_images_on_one_side_are_no_victory_whatever_the_interval_says(run):
+    rewrite(run, "pppfl/datalens", a=wrong(20), b=wrong(20))
+    rewrite(run, "local", a=wrong(23), b=wrong(22))
+    rewrite(run, "random_init", a=wrong(23), b=wrong(23))
+    local, random_init = run.summary()["comparisons"][:2]
+    assert local["low"] > 0 and random_init["low"] > 0
+    first = comparisons.sentences([local, random_init])[0]
+    assert "cannot be told from local" in first and "5 images differ" in first
+    assert "beats random_init" in first and "6 images differ" in first
 
 
 def test_intervals_follow_the_seed_alone(run):

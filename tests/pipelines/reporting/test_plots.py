@@ -37,7 +37,7 @@ def test_an_upper_bound_is_marked_on_both_pictures(run):
     run.bound("fedavg/datalens")
     axes = plots.methods(run.summary()).axes[0]
     marked = [text.get_text() for text in axes.get_yticklabels() if "not private" in text.get_text()]
-    assert marked == ["fedavg/datalens (upper bound, not private)"]
+    assert marked == ["fedavg/datalens\n(upper bound, not private)"]
     assert [bool(bar.get_hatch()) for bar in axes.patches].count(True) == 1
     shared = plots.rounds(run.read()["curves"], run.params.synthesis.generators, ["fedavg/datalens"]).axes[0]
     assert "fedavg/datalens (upper bound, not private)" in [line.get_label() for line in shared.lines]
