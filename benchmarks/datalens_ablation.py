@@ -11,13 +11,12 @@ a point or three; rows are single runs unless more seeds are asked for. What is 
 import argparse
 import io
 import math
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import keep, kept, show
+from benchmarks.common import cpu_seconds, keep, kept, show
 from pipelines import config, seeds
 from pipelines.blocks.generators import Datalens
 from pipelines.datasets import sources
@@ -81,9 +80,9 @@ def measure(params: config.Params, settings: Datalens, epsilon: float, seed: int
     plan = rehearsed(settings, Budget(epsilon, params.privacy.delta), release.public_space(profile))
     order = np.random.default_rng(seeds.derive(seed, NAME)).permutation(len(train))
     shard, held_out = train[order[: TEACHERS * RECORDS // settings.teachers]], train[order[-VALIDATION:]]
-    start = time.process_time()
+    start = cpu_seconds()
     state = datalens.fit(shard, plan, SeededForTests(seed), seed)
-    seconds = time.process_time() - start
+    seconds = cpu_seconds() - start
     model = classify.new(profile, seed)
     made = datalens.sample(state, IMAGES, seed)
     supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)

@@ -11,13 +11,13 @@ small. Keep no grid of `gan`: it may repeat records, which are private to their 
 import argparse
 import io
 import resource
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
 from PIL import Image
 
 from benchmarks import synthesis_utility
+from benchmarks.common import cpu_seconds
 from pipelines import config, seeds
 from pipelines.blocks.generators import GENERATORS
 from pipelines.datasets import sources
@@ -52,10 +52,10 @@ def main() -> None:
 
 
 def _draw(params: config.Params, key: dict, seed: int, shard, path: Path) -> None:
-    start = time.process_time()
+    start = cpu_seconds()
     with redirect_stdout(io.StringIO()):  # the generators' own lines
         state = synthesis_utility.fitted(params, key, seed, shard)
-    seconds = time.process_time() - start
+    seconds = cpu_seconds() - start
     made = registry.load(key["generator"]).sample(state, COUNT, seeds.derive(seed, "sample"))
     sheet = export.grid(made, params.profiles[key["dataset"]].classes).convert("L")
     sheet.quantize(LEVELS, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -22,6 +22,7 @@ from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics
 from benchmarks.common import cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
+from pipelines.blocks.generators import GENERATORS
 from pipelines.datasets import sources
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
@@ -148,8 +149,9 @@ def best(rows: list[dict]) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
-    parser.add_argument("--generators", nargs="+", default=["real", "dp_moments", "dp_merf", "dp_teacher", "datalens"])
-    parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
+    default = ["real", "dp_moments", "dp_merf", "dp_teacher", "datalens"]
+    parser.add_argument("--generators", nargs="+", default=default, choices=["real", *GENERATORS])
+    parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"], choices=PUBLISHED["best"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.common import publish
 from pipelines import config, seeds
+from pipelines.blocks.generators import GENERATORS
 from pipelines.datasets import containers, partitions, sources
 from pipelines.evaluation.metrics import scores
 from pipelines.privacy.gaussian import Budget
@@ -44,7 +45,7 @@ def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generators", nargs="+", default=["dp_moments", "datalens"])
+    parser.add_argument("--generators", nargs="+", default=["dp_moments", "datalens"], choices=GENERATORS)
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()

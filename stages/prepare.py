@@ -8,7 +8,7 @@ import numpy as np
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import partitions, sources
-from pipelines.datasets.secrets import salt, season
+from pipelines.datasets.secrets import crowd, salt, season
 from pipelines.files import new_folder
 from pipelines.rules import mistake
 from stages.cli import main
@@ -29,9 +29,10 @@ def run(params: Params, dataset: str) -> None:
 
 
 def _salt(root: Path) -> None:
-    """DVC notes hash and size of this folder, a dependency, after the stage."""
+    """DVC notes hash, size and number of files of this folder, a dependency, after the stage."""
     try:
         season(root, "raw", "all-data-sets")
+        crowd(root)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):
             raise

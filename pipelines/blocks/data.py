@@ -14,7 +14,7 @@ class Prepare(Block):
 
 class SmallClient(Block):
     client: Name
-    train_records: Count
+    train_records: number(int, "[4, inf)")
 
 
 class Partition(Block):

@@ -8,7 +8,7 @@ from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError
 
 TRIES = 10_000
-LEAST_HELD_OUT = 4  # precision and recall look at the third neighbour
+LEAST = 4  # records on either side of check_quality: precision and recall look at the third neighbour
 
 
 def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -120,10 +120,11 @@ def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str
     if settings.small:
         train = few_labels(train, settings.small.client, settings.small.train_records, rng)
     for client, (test, validation, _) in parts.items():
-        if min(len(test), len(validation), len(train[client])) == 0 or len(test) + len(validation) < LEAST_HELD_OUT:
+        held_out = len(test) + len(validation)
+        if min(len(test), len(validation)) == 0 or min(held_out, len(train[client])) < LEAST:
             raise UserError(
-                f"The 'min_records' parameter of partition must leave every client records to train, validate and test "
-                f"on, and {LEAST_HELD_OUT} of the latter two together; {client} got {len(train[client])}, "
+                f"The 'min_records' parameter of partition must leave every client {LEAST} records to train on, and "
+                f"{LEAST} to validate and test on, some for each; {client} got {len(train[client])}, "
                 f"{len(validation)} and {len(test)}. Got {settings.min_records} instead. (params.yaml)"
             )
     return {

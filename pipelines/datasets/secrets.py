@@ -11,6 +11,8 @@ from pipelines import paths
 SALT = "salt"
 SALT_BYTES = 32
 LEAST_BYTES = 1 << 16  # small folders all look alike
+PADDING = ".padding"
+LEAST_FILES = 64
 
 
 def season(folder: Path, dataset: str, owner: str) -> None:
@@ -25,6 +27,23 @@ def season(folder: Path, dataset: str, owner: str) -> None:
     with (folder / SALT).open("wb") as file:
         file.write(secret)
         file.truncate(total - held)  # zeros that take no room on the disk
+
+
+def crowd(folder: Path) -> None:
+    """Fills `.padding` in a private folder with empty files, so that the folder holds a power of two of them.
+
+    DVC notes the number of a folder's files, too. Where every image is a file that is the number of records, and
+    whoever knows all records but one could see whether that one is there.
+    """
+    padding = folder / PADDING
+    padding.mkdir(exist_ok=True)
+    held = sum(file.is_file() for file in folder.rglob("*") if file.parent != padding)
+    wanted = {str(number) for number in range(max(LEAST_FILES, 1 << (held - 1).bit_length()) - held)}
+    there = {file.name for file in padding.iterdir()}
+    for name in wanted - there:
+        (padding / name).touch()
+    for name in there - wanted:
+        (padding / name).unlink()
 
 
 def salt(dataset: str, owner: str, part: str) -> bytes:

@@ -15,7 +15,7 @@ class Statement:
     """Who is protected from what, at which price, and by whose arithmetic.
 
     epsilon, delta: the guarantee. mu: the same as Gaussian DP, where the mechanism has one.
-    sensitivity, sigma: of the released sum, L2, in its own units. details: the mechanism's own parameters.
+    details: the mechanism's own parameters, among them L2 sensitivity and sigma of what is released, in its own units.
     """
 
     mechanism: str

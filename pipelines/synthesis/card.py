@@ -3,6 +3,8 @@
 card.json is for programs; card.md carries the same with the front matter that dataset hubs read.
 """
 
+import json
+
 import numpy as np
 
 from pipelines.blocks.data import Profile
@@ -73,7 +75,9 @@ def markdown(card: dict) -> str:
     }
     details = {f"`{name}`": value for name, value in privacy["details"].items()}
     parts = [
-        f"---\nlicense: other\nlicense_name: {sheet['source_licence']}\ntask_categories: [image-classification]\n"
+        # quoted as JSON, which is YAML: a licence is the user's own words
+        f"---\nlicense: other\nlicense_name: {json.dumps(sheet['source_licence'], ensure_ascii=False)}\n"
+        "task_categories: [image-classification]\n"
         f"annotations_creators: [machine-generated]\ntags: [{tags}]\n---",
         f"# Synthetic images {card['name']}",
         privacy["statement"],

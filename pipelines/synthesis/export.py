@@ -24,14 +24,15 @@ def write(folder: Path, data: Images, card: dict) -> None:
 
 
 def grid(data: Images, classes: int) -> Image.Image:
-    """A row per class with its label, ten images each; a class without images leaves its row empty."""
+    """A row per class with its label, ten images each; a class without images leaves its row empty. Of more than three
+    channels the first three are shown, of two the first."""
     sheet = Image.new("RGB", (MARGIN + COLUMNS * TILE, classes * TILE), "white")
     draw = ImageDraw.Draw(sheet)
     for label in range(classes):
         draw.text((6, label * TILE + TILE // 3), str(label), fill="black")
         for column, row in enumerate(np.flatnonzero(data.labels == label)[:COLUMNS]):
             pixels = data.images[row]
-            pixels = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+            pixels = pixels[..., :3] if pixels.shape[-1] >= 3 else pixels[..., 0]
             tile = Image.fromarray(pixels).convert("RGB").resize((TILE - 2, TILE - 2), Image.Resampling.NEAREST)
             sheet.paste(tile, (MARGIN + column * TILE + 1, label * TILE + 1))
     return sheet

@@ -2,6 +2,7 @@
 private: they stay with the client."""
 
 import hashlib
+from pickle import UnpicklingError
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from models.features import SmallGray
 from pipelines.blocks.data import Quality
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
+from pipelines.rules import mistake
 
 LAYERS = ("features", "logits")
 NEIGHBOURS = 3
@@ -27,11 +29,14 @@ def extractor(settings: Quality, real: Images) -> nn.Module:
     """`small_gray` with a readout fitted on the client's own records, or torch-fidelity's Inception.
 
     Raises:
-        UserError: Inception is asked for without the path of its weights (nothing is downloaded).
+        UserError: Inception is asked for without the path of its weights (nothing is downloaded), with weights that
+            cannot be read, or for images that are neither grey nor RGB.
     """
-    if settings.extractor == "inception":
-        return _inception(settings)
     channels = real.images.shape[-1]
+    if settings.extractor == "inception":
+        if channels not in (1, 3):
+            raise mistake("quality.extractor", "inception", f"small_gray for images of {channels} channels")
+        return _inception(settings)
     plain = SmallGray("small_gray", ["features"], channels=channels)
     return SmallGray("small_gray", list(LAYERS), channels=channels, readout=_readout(plain, real))
 
@@ -142,5 +147,6 @@ def _inception(settings: Quality) -> nn.Module:
     layers = ["2048", "logits_unbiased"]
     try:
         return Inception("inception-v3-compat", layers, feature_extractor_weights_path=settings.inception_weights)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise UserError(f"Could not read the Inception weights {settings.inception_weights}: {error}") from None
+    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
+        said = " ".join(str(error).split())
+        raise UserError(f"Could not read the Inception weights {settings.inception_weights}: {said}") from None

@@ -74,7 +74,9 @@ HERE = Where()
 
 
 def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:
-    """The statement of a plan that spends `budget` whole; `others` are fields of Statement."""
+    """The statement of a plan that spends `budget` whole; `others` are fields of Statement. An infinite budget has no
+    noise to name."""
+    named = {"noise": "", **others} if budget.private else {**others, "noise": "none"}
     return Statement(
         mechanism=mechanism,
         epsilon=budget.epsilon,
@@ -82,7 +84,7 @@ def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Stat
         mu=budget.mu,
         guarantee="formal" if budget.private else "none",
         details={**details, "hyperparameters": HYPERPARAMETERS},
-        **{"noise": "", **others},
+        **named,
     )
 
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from models import classifiers
-from models.generator import ConvGenerator, MlpGenerator
+from models.generator import ConvGenerator, MlpGenerator, PaperGenerator
+from models.teachers import TEACHERS
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,24 @@ def test_no_classifier_lets_records_of_a_batch_see_each_other(name):
     network = classifiers.build(name, shape=(16, 16, 1), classes=3, seed=0).train()
     images = torch.rand(4, 1, 16, 16)
     torch.testing.assert_close(network(images)[:1], network(images[:1]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TEACHERS)
+def test_no_teacher_and_no_generator_of_the_paper_couples_the_images_of_a_batch(name):
+    """They have norms, each of one image: an image's result is the same whatever comes with it."""
+    teacher = TEACHERS[name]((9, 7, 1), 3, 6)
+    stream = torch.Generator().manual_seed(0)
+    for parameter in teacher.parameters():
+        torch.nn.init.normal_(parameter, std=0.3, generator=stream)
+    generator = PaperGenerator(shape=(9, 7, 1), classes=3, latent=4)
+    images, z = torch.rand(6, 1, 9, 7, generator=stream), torch.rand(6, 4, generator=stream)
+    labels = torch.arange(6) % 3
+    for network, inputs in ((teacher, images), (generator, z)):
+        assert list(network.buffers()) == []
+        assert not any(isinstance(module, torch.nn.modules.batchnorm._NormBase) for module in network.modules())
+        alone, together = network(inputs[:1], labels[:1]), network(inputs, labels)[:1]
+        torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(network(inputs[1:2], labels[:1]), alone, atol=1e-5)
 
 
 def test_generator_makes_pixels_for_its_labels():

@@ -17,7 +17,7 @@ def root_at(project, folder, source="npz"):
 
 def raw_of(project) -> dict:
     lock = YAML(typ="safe").load((project.path / "dvc.lock").read_text())
-    return lock["stages"]["prepare@own"]["deps"][0]
+    return next(dep for dep in lock["stages"]["prepare@own"]["deps"] if "nfiles" in dep)
 
 
 @pytest.fixture
@@ -78,12 +78,27 @@ def test_archives_that_are_neither_there_nor_to_be_had_are_one_sentence(checkout
     assert "'prepare.root'" in said
 
 
-def test_a_folder_per_class_runs_like_any_other_source(checkout):
-    root_at(checkout, "raw", source="folder")
+def a_file_per_image(project) -> None:
+    root_at(project, "raw", source="folder")
     for row, (image, label) in enumerate(zip(*own_images().values())):
-        folder = checkout.path / f"raw/own/class {label}"
+        folder = project.path / f"raw/own/class {label}"
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(folder / f"{row}.png")
+
+
+def test_dvc_does_not_note_how_many_images_a_folder_holds(checkout):
+    """dvc.lock is in Git, and has the number of files of every folder."""
+    a_file_per_image(checkout)
+    noted = []
+    for gone in ("0", "3"):
+        (checkout.path / f"raw/own/class 0/{gone}.png").unlink()
+        assert checkout.repro("prepare") == ["prepare@own"]
+        noted.append({name: raw_of(checkout)[name] for name in ("nfiles", "size")})
+    assert noted == [{"nfiles": 256, "size": noted[0]["size"]}] * 2
+
+
+def test_a_folder_per_class_runs_like_any_other_source(checkout):
+    a_file_per_image(checkout)
     checkout.stage("prepare", "--dataset", "own")
     with np.load(checkout.path / PREPARED / "pool.npz") as pool:
         assert len(pool["labels"]) == 120 and np.bincount(pool["labels"]).tolist() == [40, 40, 40]

@@ -6,6 +6,7 @@ from pipelines.blocks.generators import Datalens
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
 from pipelines.privacy.gaussian import Budget, lattice_scale
+from pipelines.rules import mistake
 from pipelines.synthesis import votes
 from pipelines.synthesis.registry import Plan, Space, stated
 
@@ -17,13 +18,15 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     """Noise for the asked steps, and whether they can teach anything. No private record is read.
 
     Raises:
-        UserError: `top_k` exceeds the pixels of an image, or the plan is weak and `weak_plan` is `refuse`.
+        UserError: `top_k` exceeds the pixels of an image, `batch` is too small for the generator's batch norm, or the
+            plan is weak and `weak_plan` is `refuse`.
     """
     pixels = math.prod(space.shape)
     if settings.top_k > pixels:
-        raise UserError(
-            f"The 'top_k' parameter of synthesis.datalens must be at most the {pixels} pixels of an image. "
-            f"Got {settings.top_k} instead. (params.yaml)"
+        raise mistake("synthesis.datalens.top_k", settings.top_k, f"at most the {pixels} pixels of an image")
+    if settings.batch < 2 and settings.generator_network == "conv":
+        raise mistake(
+            "synthesis.datalens.batch", settings.batch, "at least 2 for the conv generator, which has batch norm"
         )
     sensitivity = votes.sensitivity(top_k=settings.top_k, batch=settings.batch)
     sigma = sensitivity * math.sqrt(settings.steps) / budget.mu if budget.private else 0.0
@@ -42,7 +45,8 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "steps_affordable_at_sigma_N_1": affordable,
         "lattice_steps_per_vote": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
-        "settings": settings.model_dump(),
+        # without weak_plan, which shapes no release: the ledger would take, and charge, another word there for another
+        "settings": settings.model_dump(exclude={"weak_plan"}),
         "labels": "uniform over the declared classes",
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)

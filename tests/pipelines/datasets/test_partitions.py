@@ -241,3 +241,19 @@ def test_small_client_keeps_its_own_test_part(records):
     )
     np.testing.assert_array_equal(plain["b"].test.ids, small["b"].test.ids)
     np.testing.assert_array_equal(plain["a"].test.ids, small["a"].test.ids)
+
+
+@pytest.mark.parametrize(
+    "validation, test, count, fits",
+    [(0.2, 0.3, 8, True), (0.2, 0.3, 6, False), (0.4, 0.4, 12, False), (0.1, 0.1, 12, False), (0.01, 0.4, 20, False)],
+)
+def test_a_client_too_small_to_be_scored_is_one_sentence(records, validation, test, count, fits):
+    """check_quality looks at the third neighbour among the training records and among the others: four of each."""
+    pool = records(count, Space(4, 4, 1, 2))
+    alone = block(clients=["a"], scheme="iid", validation_fraction=validation, test_fraction=test)
+    if not fits:
+        with pytest.raises(UserError, match=r"must leave every client 4 records to train on, .* a got \d"):
+            partitions.cut(pool, alone, rng())
+        return
+    shard = partitions.cut(pool, alone, rng())["a"]
+    assert len(shard.train) == 4 and len(shard.validation) + len(shard.test) == 4

@@ -42,3 +42,19 @@ def test_a_folder_made_again_is_salted_alike_and_padded_to_a_power_of_two(tmp_pa
         assert total & (total - 1) == 0
     assert contents[0] == contents[1]
     assert contents[0][:32] == contents[2][:32] == secrets.salt("own", "c0", "folders")
+
+
+@pytest.mark.parametrize("held, total", [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (129, 256)])
+def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(tmp_path, held, total):
+    """Whatever it held before: files come and go."""
+    root = tmp_path / "root"
+    for count in (held + 70, max(held - 3, 0), held):
+        for file in (root / "own/class").rglob("*"):
+            file.unlink()
+        (root / "own/class").mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            (root / f"own/class/{number}.png").write_text("x")
+        secrets.crowd(root)
+    files = [file for file in root.rglob("*") if file.is_file()]
+    assert len(files) == total
+    assert sum(file.stat().st_size for file in files) == held

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from ruamel.yaml import YAML
 
 from pipelines import config
 from pipelines.datasets.containers import load, synthetic
@@ -76,6 +77,16 @@ def test_a_weak_plan_is_marked_in_json_and_markdown():
     assert "**Weak:** This plan can only make noise." in card.markdown(described(weak))
 
 
+@pytest.mark.parametrize("licence", ["CC BY 4.0 (a: b)", "yours: [see] #1", 'two\nlines "quoted"', ""])
+def test_the_front_matter_is_yaml_whatever_the_licence(licence):
+    profile = PROFILE.model_copy(update={"licence": licence})
+    text = card.markdown(
+        card.card(dataset="d", client="c", generator="gan", release=formal(), data=data(), profile=profile)
+    )
+    front = YAML(typ="safe").load(text.split("---\n")[1])
+    assert front["license_name"] == licence and front["tags"] == ["synthetic", "differential-privacy"]
+
+
 def test_the_card_is_standard_json(tmp_path):
     export.write(tmp_path, data(), described(formal()))
     json.loads((tmp_path / "card.json").read_text(), parse_constant=lambda name: pytest.fail(name))
@@ -89,3 +100,12 @@ def test_the_grid_shows_each_image_in_its_classes_row(tmp_path):
     assert np.array_equal(tile, np.asarray(expected))
     empty = np.asarray(sheet.convert("L"))[7 * export.TILE :, export.MARGIN :]
     assert (empty == 255).all()
+
+
+@pytest.mark.parametrize(
+    "channels, shown", [(1, [0, 0, 0]), (2, [0, 0, 0]), (3, [0, 1, 2]), (4, [0, 1, 2]), (6, [0, 1, 2])]
+)
+def test_the_grid_shows_images_of_any_number_of_channels(channels, shown):
+    levels = np.linspace(0.1, 0.9, channels)
+    sheet = export.grid(synthetic(np.broadcast_to(levels, (2, 8, 8, channels)), np.zeros(2, int)), classes=1)
+    assert sheet.getpixel((export.MARGIN + 5, 5)) == tuple(int(np.rint(255 * levels[channel])) for channel in shown)

@@ -15,7 +15,7 @@ SETTINGS = Gan(steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
 
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))
-def test_every_configured_generator_has_the_three_functions(name):
+def test_every_configured_generator_has_the_three_functions_and_the_two_constants(name):
     module = registry.load(name)
     arguments = {
         "plan": ["settings", "budget", "space"],
@@ -24,6 +24,7 @@ def test_every_configured_generator_has_the_three_functions(name):
     }
     for function, expected in arguments.items():
         assert list(inspect.signature(getattr(module, function)).parameters) == expected
+    assert isinstance(module.VERSION, int) and isinstance(module.KNOWN_FAILURES, str)
 
 
 def test_an_unknown_generator_is_refused():

@@ -1,5 +1,7 @@
 """The batched path of torch-fidelity against its own calculate_metrics, and what the scores must order."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -168,3 +170,19 @@ def test_inception_without_weights_is_one_clear_sentence():
     absent = settings.model_copy(update={"inception_weights": "nowhere.pth"})
     with pytest.raises(UserError, match=r"nowhere\.pth"):
         quality.extractor(absent, REAL)
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights" * 40, b"PK\x03\x04" + bytes(200), pickle.dumps({"a": 1})])
+def test_inception_weights_that_are_none_are_one_sentence(tmp_path, content):
+    (tmp_path / "weights.pth").write_bytes(content)
+    given = {"extractor": "inception", "inception_weights": str(tmp_path / "weights.pth")}
+    with pytest.raises(UserError, match=r"Could not read the Inception weights .*weights\.pth: .") as told:
+        quality.extractor(SETTINGS.model_copy(update=given), REAL)
+    assert "\n" not in str(told.value)
+
+
+def test_inception_is_for_grey_and_rgb():
+    settings = SETTINGS.model_copy(update={"extractor": "inception", "inception_weights": "nowhere.pth"})
+    four = Images(np.repeat(REAL.images, 4, axis=3), REAL.labels, REAL.ids)
+    with pytest.raises(UserError, match=r"must be small_gray for images of 4 channels\. Got 'inception' instead"):
+        quality.extractor(settings, four)

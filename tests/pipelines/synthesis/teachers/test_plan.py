@@ -103,8 +103,11 @@ def test_noise_per_teacher_golden_values(k, batch, steps, epsilon, teachers, rat
 
 
 def test_a_working_plan_is_not_weak_under_either_policy():
-    for policy in ("refuse", "warn"):
-        assert datalens.plan(Datalens(**{**BASE, "weak_plan": policy}), BUDGET, MNIST).weak == ()
+    one, other = (
+        datalens.plan(Datalens(**{**BASE, "weak_plan": policy}), BUDGET, MNIST) for policy in ("refuse", "warn")
+    )
+    assert one.weak == other.weak == ()
+    assert one.statement == other.statement  # what the ledger knows a release by: the word alone is no new one
 
 
 @pytest.mark.parametrize(
@@ -127,6 +130,15 @@ def test_a_weak_plan_refuses_with_what_would_work_or_warns(changes):
 def test_more_votes_than_pixels_is_one_sentence():
     with pytest.raises(UserError, match=r"'top_k' parameter .* at most the 784 pixels .* Got 785 instead"):
         datalens.plan(Datalens(**{**BASE, "top_k": 785}), BUDGET, MNIST)
+
+
+def test_one_fake_is_no_batch_for_batch_norm():
+    for network, batch in (("conv", 2), ("mlp", 1), ("paper", 1)):
+        datalens.plan(Datalens(**{**BASE, "generator_network": network, "batch": batch}), BUDGET, MNIST)
+    with pytest.raises(
+        UserError, match=r"'batch' parameter of synthesis\.datalens must be at least 2 for .* Got 1 inst"
+    ):
+        datalens.plan(Datalens(**{**BASE, "generator_network": "conv", "batch": 1}), BUDGET, MNIST)
 
 
 def test_infinite_budget_has_no_noise_and_no_guarantee():
