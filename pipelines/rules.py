@@ -61,8 +61,14 @@ def _sentence(name: str, owner: str, rule: str, got: object) -> str:
 
 
 def sentences(error: ValidationError, owner: str = "") -> str:
-    """One line per mistake that pydantic found; `owner` goes before its own path."""
-    return "\n".join(_explain(item, owner) for item in error.errors())
+    """One line per mistake that pydantic found; `owner` goes before its own path.
+
+    The same value under the same name is told once: a block that begins with `<<:` repeats the mistakes of another.
+    """
+    told = {}
+    for item in error.errors():
+        told.setdefault((item["loc"][-1:], item["type"], repr(item["input"])), _explain(item, owner))
+    return "\n".join(told.values())
 
 
 def _explain(item: dict, prefix: str) -> str:

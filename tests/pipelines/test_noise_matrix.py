@@ -78,7 +78,16 @@ def vote_sums(client: str, seed: int) -> np.ndarray:
     block |= {"vote_cutoff": None}
     block |= {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
     block |= {"generator_steps": 1, "generator_learning_rate": 1e-3, "latent": 4, "step_length": 0.1, "clip": 0.0}
-    settings = Datalens(**block, steps=steps, batch=batch, top_k=k, stochastic=True, threshold=None, weak_plan="warn")
+    settings = Datalens(
+        **block,
+        steps=steps,
+        batch=batch,
+        top_k=k,
+        stochastic=True,
+        threshold=None,
+        centre_votes=False,
+        weak_plan="warn",
+    )
     space = Space(height=28, width=28, channels=1, classes=3)
     plan = datalens.plan(settings, BUDGET, space)
 

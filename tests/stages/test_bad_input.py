@@ -62,7 +62,7 @@ PARAMETERS = {
         lambda p: p["profiles"]["own"].update(source="folder", shape=[8, 8, 4]),
         "The 'shape' parameter of profiles.own must be [height, width, 1 or 3] for an image folder. Got [8, 8, 4]",
     ),
-    "missing key": (lambda p: p["meta"].pop("rounds"), "The 'rounds' parameter of meta is missing."),
+    "missing key": (lambda p: p["fine_tune"].pop("epochs"), "The 'epochs' parameter of fine_tune is missing."),
 }
 
 
