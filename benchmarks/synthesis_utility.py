@@ -16,7 +16,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
 from benchmarks.common import cpu_seconds, keep, kept, show
@@ -65,7 +64,7 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
     profile = params.profiles[dataset]
-    model = classify.new(profile, seed).to(memory_format=torch.channels_last)  # quicker, the same otherwise
+    model = classify.new(profile, seed)
     supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     accuracy = scores(model, test)["accuracy"]
     return {"seed": seed, "accuracy": accuracy, "itself": itself, "fid": fid(made, test), "cpu_seconds": seconds}

@@ -11,10 +11,9 @@ from pipelines.training import supervised
 
 
 def new(profile: Profile, seed: int, device: torch.device | str = "cpu") -> nn.Module:
-    """The data set's classifier, freshly initialised."""
-    return classifiers.build(profile.classifier, shape=tuple(profile.shape), classes=profile.classes, seed=seed).to(
-        device
-    )
+    """The data set's classifier, freshly initialised. Channels last: convolutions take three quarters of the time."""
+    model = classifiers.build(profile.classifier, shape=tuple(profile.shape), classes=profile.classes, seed=seed)
+    return model.to(device, memory_format=torch.channels_last)
 
 
 def on_synthetic(
