@@ -6,7 +6,7 @@ from pipelines import paths
 from pipelines.config import Params
 from pipelines.datasets.secrets import season
 from pipelines.files import new_folder
-from pipelines.reporting import folder, tables
+from pipelines.reporting import folder, new_clients, tables
 from pipelines.reporting.comparisons import sentences
 from pipelines.reporting.figures import number
 from pipelines.reporting.findings import marked
@@ -27,7 +27,7 @@ def run(params: Params) -> None:
                 f"[{number(row['mean_accuracy_low'])}, {number(row['mean_accuracy_high'])}], "
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
-        print("\n".join(sentences(summary["comparisons"])))
+        print("\n".join([*sentences(summary["comparisons"]), *new_clients.sentences(summary["new_clients"])]))
     print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
 
 
