@@ -27,7 +27,9 @@ def run(params: Params) -> None:
                 f"[{number(row['mean_accuracy_low'])}, {number(row['mean_accuracy_high'])}], "
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
-        print("\n".join([*sentences(summary["comparisons"]), *new_clients.sentences(summary["new_clients"])]))
+        print("\n".join(sentences(summary["comparisons"])))
+        for sentence in new_clients.sentences(summary["new_clients"]):
+            print(f"New clients: {sentence}")
     print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
 
 

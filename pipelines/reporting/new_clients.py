@@ -18,7 +18,7 @@ RIVALS = ("random_init", "fedavg")
 
 def points(studies: dict[str, dict], seed: int) -> dict[str, dict]:
     """{GENERATOR: {METHOD: {labels: {"accuracy", "low", "high" on the clients' own test parts, "global_accuracy": mean
-    on the global test set, "cells"}}}}, labels rising from 0.
+    on the global test set, "cells"}}}}, labels rising from 0. No interval is told of fewer than FEWEST cells.
 
     Args:
         studies: {GENERATOR: results.json of its stage}.
@@ -81,8 +81,9 @@ def _cells(study: dict, algorithm: str, labels: int, score: str) -> dict[tuple[i
 
 def _point(study: dict, algorithm: str, labels: int, seed: int) -> dict:
     own, everyone = (_cells(study, algorithm, labels, score) for score in ("accuracy", "global_accuracy"))
-    value, low, high = intervals.over_cells(own, seed=seeds.derive(seed, "bootstrap", "new_clients", algorithm, labels))
-    ends = {"accuracy": value, "low": low, "high": high}
+    found = intervals.over_cells(own, seed=seeds.derive(seed, "bootstrap", "new_clients", algorithm, labels))
+    low, high = found[1:] if len(own) >= comparisons.FEWEST else (None, None)
+    ends = {"accuracy": found.value, "low": low, "high": high}
     return {**ends, "global_accuracy": sum(everyone.values()) / len(everyone), "cells": len(own)}
 
 

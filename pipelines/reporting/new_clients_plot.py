@@ -4,7 +4,8 @@ from matplotlib.figure import Figure
 
 from pipelines.reporting import canvas
 
-STYLES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))  # beside the markers: several algorithms share a colour
+STYLES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)))  # beside the markers: several share a colour
+BAR = {"random_init": canvas.INK}  # what the others are held against stands out
 
 
 def new_clients(points: dict[str, dict]) -> Figure:
@@ -30,7 +31,7 @@ def new_clients(points: dict[str, dict]) -> Figure:
 
 
 def _line(axes, method: str, line: dict[int, dict], number: int) -> None:
-    x, entries, colour = _places(list(line)), list(line.values()), canvas.colour(method)
+    x, entries, colour = _places(list(line)), list(line.values()), BAR.get(method) or canvas.colour(method)
     look = {"color": colour, "marker": canvas.MARKERS[number % len(canvas.MARKERS)], "ms": 4.5, "lw": 1.8}
     style = STYLES[number % len(STYLES)]
     axes.plot(x, [entry["accuracy"] for entry in entries], label=method.partition("/")[0], ls=style, **look)
