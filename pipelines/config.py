@@ -17,12 +17,12 @@ from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import Client, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.generators import GENERATORS, Synthesis
-from pipelines.blocks.training import BASELINES, Baselines, DpBaselines, FineTune, LocalSgd, Meta
+from pipelines.blocks.training import BASELINES, Baselines, DpBaselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
 
-TRAINING = ("meta", "fine_tune", "federated", *BASELINES)  # what a profile's `training` may override
+TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES)  # what a profile's `training` may override
 
 
 class Params(Block):
@@ -39,6 +39,7 @@ class Params(Block):
     fine_tune: FineTune
     baselines: Baselines
     dp_baselines: DpBaselines
+    new_clients: NewClients
     profiles: dict[Name, Profile]
 
     @model_validator(mode="after")
@@ -47,6 +48,9 @@ class Params(Block):
         self._check_root()
         self._check_clients()
         self._check_lists()
+        self._check_new_clients("new_clients", self.new_clients)
+        for dataset in self.profiles:
+            self._check_new_clients(f"new_clients (profile {dataset})", self.training(dataset, "new_clients"))
         return self
 
     def _check_profiles(self) -> None:
@@ -62,8 +66,9 @@ class Params(Block):
             for name in profile.training:
                 if name not in TRAINING:
                     raise mistake(f"profiles.{dataset}.training", name, f"of {', '.join(TRAINING)}")
-            for name in ("meta", "fine_tune", *BASELINES):
-                self.training(dataset, name)
+            for name in TRAINING:
+                if name != "federated":
+                    self.training(dataset, name)
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
 
@@ -99,6 +104,17 @@ class Params(Block):
             if not names or len(set(names)) < len(names):
                 raise mistake(where, names, "a list of at least one name, none twice")
 
+    def _check_new_clients(self, where: str, block: NewClients) -> None:
+        held_out, labels, clients = block.held_out, block.labels, list(self.clients)
+        if not set(held_out) <= set(clients) or len(set(held_out)) < len(held_out):
+            raise mistake(f"{where}.held_out", held_out, f"a list of clients of {clients}, none twice")
+        if held_out and len(clients) < 2:
+            raise mistake(f"{where}.held_out", held_out, "[] with a single client: one must be left to train")
+        if not labels or labels != sorted(set(labels)):
+            raise mistake(f"{where}.labels", labels, "a list of at least one number of records, rising")
+        if not block.algorithms or len(set(block.algorithms)) < len(block.algorithms):
+            raise mistake(f"{where}.algorithms", block.algorithms, "a list of at least one name, none twice")
+
     def generator(self, dataset: str, name: str) -> Block:
         """The settings of generator `name`: its block under `synthesis`, overridden by the data set's profile."""
         overrides = getattr(self.profiles[dataset], name)
@@ -109,8 +125,8 @@ class Params(Block):
             raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
 
     def training(self, dataset: str, name: str) -> Block:
-        """The settings of `meta`, `fine_tune` or a baseline: its block, overridden by the data set's profile, where
-        `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
+        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by the data
+        set's profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
         block = getattr(self if name in Params.model_fields else self.baselines, name)
         family = {Meta: "meta"}.get(type(block), "federated" if isinstance(block, LocalSgd) else name)
         own = self.profiles[dataset].training

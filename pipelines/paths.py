@@ -56,3 +56,7 @@ def baseline(dataset: str, algorithm: str) -> Path:
 
 def dp_baseline(dataset: str, algorithm: str) -> Path:
     return Path("models/private/dp_baselines") / dataset / algorithm
+
+
+def new_clients(dataset: str, generator: str) -> Path:
+    return Path("models/private/new_clients") / dataset / generator

@@ -6,7 +6,7 @@ from pipelines import paths
 from pipelines.config import Params
 from pipelines.datasets.secrets import season
 from pipelines.files import new_folder
-from pipelines.reporting import folder, tables
+from pipelines.reporting import folder, new_clients, tables
 from pipelines.reporting.comparisons import sentences
 from pipelines.reporting.figures import number
 from pipelines.reporting.findings import marked
@@ -28,6 +28,8 @@ def run(params: Params) -> None:
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
         print("\n".join(sentences(summary["comparisons"])))
+        for sentence in new_clients.sentences(summary["new_clients"]):
+            print(f"New clients: {sentence}")
     print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
 
 

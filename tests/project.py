@@ -69,6 +69,7 @@ def tiny(params: dict) -> None:
     params["baselines"]["fedavg"]["rounds"] = 2
     params["baselines"]["pooled"]["epochs"] = 2
     params["dp_baselines"]["dpsgd"]["rounds"] = 2
+    params["new_clients"].update(held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"])
 
 
 def own_images(count: int = 150) -> dict[str, np.ndarray]:

@@ -1,12 +1,15 @@
 """dvc.yaml held against the code and the parameters, without running it."""
 
 import re
+from typing import get_args
 
 import pytest
 from imports import ROOT, closure
 from ruamel.yaml import YAML
 
 from pipelines.blocks.generators import GENERATORS
+from pipelines.blocks.training import OneModel
+from pipelines.federation import methods
 
 PLUMBING = {  # checks, names, book-keeping: a change there makes no output another
     *(str(file.relative_to(ROOT)) for file in (ROOT / "pipelines/blocks").glob("*.py")),
@@ -41,7 +44,7 @@ def code_used(stage: str, generator: str) -> set[str]:
     files = closure(ROOT / f"stages/{stage}.py")
     if stage in ("train_generator", "export_synthetic"):  # the registry imports the generator by name
         files |= closure(ROOT / f"pipelines/synthesis/{generator}.py")
-    if stage == "train_baseline":  # as the task does each algorithm
+    if stage in ("train_baseline", "new_clients"):  # as the task does each algorithm
         files = files.union(*map(closure, (ROOT / "pipelines/federation/algorithms").glob("*.py")))
     return {str(file.relative_to(ROOT)) for file in files} - PLUMBING
 
@@ -84,6 +87,8 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
     for stage, entry in STAGES.items():
         asked = re.findall(r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text())
         names = {"${item.algorithm}" if name == "algorithm" else name.strip('"') for name in asked}
+        if "block" in names:  # of each algorithm that may be named
+            names = names - {"block"} | {methods.block(algorithm) for algorithm in get_args(OneModel)}
         names -= {"local"} if stage == "train_baseline" else set()  # asked for when it is the algorithm itself
         declared = set(entry["params"])
         assert not names or "profiles.${item.dataset}.training" in declared, stage

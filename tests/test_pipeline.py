@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from pipelines import guard
 
-PARENTS = {f"models/private/{name}" for name in ("quality", "personal", "baselines", "dp_baselines")}
+PARENTS = {f"models/private/{name}" for name in ("quality", "personal", "baselines", "dp_baselines", "new_clients")}
 
 pytestmark = pytest.mark.pipeline
 
@@ -27,6 +27,10 @@ def test_the_first_run_makes_everything(built):
     )
     assert set(summary["clients"]) == {"c0", "c1"}
     assert (built.path / "reports/index.html").exists()
+    assert set(summary["new_clients"]) == {"datalens", "dp_moments"}
+    newcomers = json.loads((built.path / "models/private/new_clients/own/dp_moments/results.json").read_text())
+    cells = {(cell["algorithm"], cell["client"], cell["labels"]) for cell in newcomers["cells"]}
+    assert cells == {(algorithm, "c0", labels) for algorithm in ("pppfl", "random_init") for labels in (0, 4, 8)}
     for generator in ("datalens", "dp_moments"):
         folder = built.path / "data/synthetic/own/c0" / generator
         names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
@@ -70,7 +74,7 @@ def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_ba
 def test_changing_meta_reruns_no_generator(built):
     built.edit(lambda params: params["meta"].update(inner_steps=2))
     ran = {name.split("@")[0] for name in built.repro()}
-    assert ran == {"meta_train", "fine_tune", "report"}
+    assert ran == {"meta_train", "fine_tune", "new_clients", "report"}
 
 
 def test_nothing_private_reaches_a_remote(built, tmp_path):

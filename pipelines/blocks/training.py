@@ -4,6 +4,21 @@ from typing import Literal
 
 from pipelines.rules import Block, Count, Fraction, Name, NonNegative, OpenFraction, Positive, Share, number
 
+# what one model for all clients, made of synthetic sets, can come from
+OneModel = Literal[
+    "pppfl",
+    "random_init",
+    "pooled",
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+    "pppfl_paper",
+]
+
 
 class Meta(Block):
     rounds: Count
@@ -90,6 +105,17 @@ class Baselines(Block):
 
 
 BASELINES = {name: field.annotation for name, field in Baselines.model_fields.items() if name != "algorithms"}
+
+
+class NewClients(Block):
+    """algorithms: those that leave one model for all, trained on synthetic sets."""
+
+    held_out: list[Name]
+    labels: list[Count]
+    draws: Count
+    steps: Count
+    learning_rate: Positive
+    algorithms: list[OneModel]
 
 
 class Dpsgd(Block):

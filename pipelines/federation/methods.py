@@ -10,6 +10,11 @@ def module(algorithm: str) -> str:
     return MODULES.get(algorithm, algorithm)
 
 
+def block(algorithm: str) -> str:
+    """The block of params.yaml with an algorithm's settings: PPPFL's is `meta`, every other's has its own name."""
+    return "meta" if algorithm == "pppfl" else algorithm
+
+
 def reported(algorithm: str, generators: list[str]) -> list[str]:
     """METHOD or METHOD/GENERATOR: once per generator where it trains on synthetic sets. `single` trains each client's
     model once and reports it twice."""

@@ -12,6 +12,7 @@ from pipelines.federation import methods
 from pipelines.files import read_arrays, read_csv, read_json
 
 STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
+CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")
 SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
 
 
@@ -31,7 +32,8 @@ def read(params: Params, dataset: str) -> dict:
     Returns:
         {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, "correct": {METHOD: {CLIENT: bool [n],
         which images of its test part are right}}, "costs": {METHOD: cost.json}, "ledgers": {CLIENT: Ledger.summary()},
-        and by client and generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
+        "new_clients": {GENERATOR: results.json of that stage}, empty where no client was held out, and by client and
+        generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
 
     Raises:
         UserError: a file is missing, cannot be read, or lacks what the report needs.
@@ -48,6 +50,7 @@ def read(params: Params, dataset: str) -> dict:
         "correct": _correct(folders, clients),
         "costs": {method: _cost(folder / paths.COST) for method, folder in folders.items()},
         "ledgers": {client: releases.summary(params, dataset, client) for client in clients},
+        "new_clients": _new_clients(dataset, generators),
         "cards": each(_card),
         "quality": each(_quality),
         "grids": each(_grid),
@@ -99,6 +102,18 @@ def _cost(path: Path) -> dict:
     content = read_json(path)
     _require(path, content, "rounds", "bytes_down", "bytes_up", "seconds")
     return content
+
+
+def _new_clients(dataset: str, generators: list[str]) -> dict[str, dict]:
+    found = {}
+    for generator in generators:
+        path = paths.new_clients(dataset, generator) / "results.json"
+        content = read_json(path)
+        _require(path, content, "held_out", "algorithms", "privacy", "skipped", "cells")
+        for cell in content["cells"]:
+            _require(path, cell, *CELL)
+        found |= {generator: content} if content["held_out"] else {}
+    return found
 
 
 def _card(dataset: str, client: str, generator: str) -> dict:

@@ -8,7 +8,7 @@ from pipelines import seeds
 from pipelines.evaluation import intervals
 from pipelines.reporting.figures import number
 
-FEWEST = 6  # images that differ, below which no exact sign test could tell two methods apart at 0.05: 2 / 2^6 = 0.03
+FEWEST = 6  # images or cells that differ; below, no exact sign test tells two methods apart at 0.05: 2 / 2^6 = 0.03
 RIVALS = ("local", "random_init", "fedavg")  # what PPPFL is held against; fedavg on the same generator's images
 
 
@@ -38,6 +38,16 @@ def sentences(comparisons: list[dict]) -> list[str]:
     return [f"{method} {', '.join(verdicts)}." for method, verdicts in found.items()]
 
 
+def standing(entry: dict) -> str:
+    """Where a paired difference leaves its rival: {"rival", "low", "high", "differing": images or cells}."""
+    rival, low, high = entry["rival"], entry["low"], entry["high"]
+    if low is None or entry["differing"] < FEWEST:
+        return f"cannot be told from {rival}"
+    if low > 0:
+        return f"beats {rival} by more than the interval"
+    return f"{'loses to' if high < 0 else 'does not beat'} {rival} by more than the interval"
+
+
 def _compared(method: str, rival: str, run: dict, seed: int) -> dict:
     correct = run["correct"]
     value, low, high = _difference(method, rival, run, seed)
@@ -56,14 +66,7 @@ def _pairs(methods, generators: list[str]) -> Iterator[tuple[str, str]]:
 
 def _verdict(entry: dict) -> str:
     ends = (number(entry[end], "+.3f") for end in ("difference", "low", "high"))
-    figures = "{} [{}, {}]; {} images differ".format(*ends, entry["differing"])
-    if entry["low"] is None or entry["differing"] < FEWEST:
-        return f"cannot be told from {entry['rival']} ({figures})"
-    if entry["low"] > 0:
-        return f"beats {entry['rival']} by more than the interval ({figures})"
-    if entry["high"] < 0:
-        return f"loses to {entry['rival']} by more than the interval ({figures})"
-    return f"does not beat {entry['rival']} by more than the interval ({figures})"
+    return "{} ({} [{}, {}]; {} images differ)".format(standing(entry), *ends, entry["differing"])
 
 
 def _difference(method: str, rival: str, run: dict, seed: int) -> intervals.Interval:

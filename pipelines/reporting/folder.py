@@ -4,7 +4,17 @@ from pathlib import Path
 
 from pipelines.config import Params
 from pipelines.files import write_csv, write_json
-from pipelines.reporting import canvas, collect, epsilon_plot, html, plots, summary, tables
+from pipelines.reporting import (
+    canvas,
+    collect,
+    epsilon_plot,
+    html,
+    new_clients,
+    new_clients_plot,
+    plots,
+    summary,
+    tables,
+)
 
 
 def write(folder: Path, params: Params) -> list[dict]:
@@ -27,6 +37,9 @@ def _dataset(folder: Path, params: Params, dataset: str) -> dict:
         "rounds": plots.rounds(run["curves"], params.synthesis.generators, bounds),
         "epsilon": epsilon_plot.epsilon(facts),
     }
+    newcomers = view(run, params.seed)
+    if newcomers:
+        figures["new_clients"] = new_clients_plot.new_clients(newcomers["points"])
     folder.mkdir()
     write_json(folder / "summary.json", facts)
     write_json(folder / "metrics.json", tables.metrics(facts))
@@ -34,7 +47,21 @@ def _dataset(folder: Path, params: Params, dataset: str) -> dict:
     write_csv(folder / "global_rounds.csv", tables.rounds(run["curves"], "global_accuracy"))
     write_csv(folder / "epsilon.csv", tables.epsilon(facts))
     write_csv(folder / "methods.csv", tables.methods(facts))
+    write_csv(folder / "new_clients.csv", tables.new_clients(newcomers["points"] if newcomers else {}))
     for name, figure in figures.items():
         canvas.save(figure, folder / f"{name}.png")
     pictures = {name: (folder / f"{name}.png").read_bytes() for name in figures}
-    return {"summary": facts, "grids": run["grids"], "pictures": pictures}
+    return {"summary": facts, "grids": run["grids"], "pictures": pictures, "new_clients": newcomers}
+
+
+def view(run: dict, seed: int) -> dict | None:
+    """What the page's section on new clients needs beside the summary; None where no client was held out."""
+    studies = run["new_clients"]
+    if not studies:
+        return None
+    held_out = sorted({client for study in studies.values() for client in study["held_out"]})
+    return {
+        "points": new_clients.points(studies, seed),
+        "held_out": held_out,
+        "remarks": new_clients.remarks(studies),
+    }

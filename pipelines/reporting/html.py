@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipelines.config import Params
 from pipelines.privacy.statement import NOT_COVERED
+from pipelines.reporting import new_clients
 from pipelines.reporting.comparisons import sentences
 from pipelines.reporting.figures import amount, bound, number
 from pipelines.reporting.findings import UPPER_BOUND, accounts, best, facts, not_private, warnings
@@ -19,13 +20,14 @@ def page(params: Params, reports: list[dict]) -> str:
 
     Args:
         reports: per data set {"summary": summary.build's dict, "grids": {CLIENT: {GENERATOR: PNG bytes}}, "pictures":
-            {NAME: PNG bytes}}.
+            {NAME: PNG bytes}, "new_clients": {"points", "held_out", "remarks"} or None}.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": number, "bound": bound, "amount": amount, "png": data_uri}
     environment.filters |= {"not_private": not_private, "sentences": sentences}
+    environment.filters |= {"newcomers": new_clients.sentences}
     environment.globals |= {"best": best, "accounts": accounts, "UPPER_BOUND": UPPER_BOUND}
     views = [
         {**report, "facts": facts(report["summary"]), "warnings": warnings(report["summary"])} for report in reports

@@ -5,7 +5,7 @@ paper's maxima over the same rounds."""
 import numpy as np
 
 from pipelines.config import Params
-from pipelines.reporting import budgets, comparisons
+from pipelines.reporting import budgets, comparisons, new_clients
 from pipelines.reporting.collect import STATEMENT
 
 COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
@@ -13,7 +13,7 @@ COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
 
 def build(params: Params, dataset: str, run: dict) -> dict:
     """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "comparisons": [PPPFL against a
-    rival], "clients": {NAME: ...}}."""
+    rival], "new_clients": {GENERATOR: [PPPFL against a rival]}, "clients": {NAME: ...}}."""
     clients = list(params.clients)
     return {
         "dataset": dataset,
@@ -22,6 +22,7 @@ def build(params: Params, dataset: str, run: dict) -> dict:
             name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed) for name in run["results"]
         },
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
+        "new_clients": new_clients.differences(run["new_clients"], params.seed),
         "clients": {name: _client(name, params, run) for name in clients},
     }
 

@@ -59,6 +59,21 @@ def epsilon(summary: dict) -> list[dict]:
     ]
 
 
+def new_clients(points: dict[str, dict]) -> list[dict]:
+    """One row per number of labels: `labels`, then each method's accuracy and the ends of its interval.
+
+    Args:
+        points: new_clients.points.
+    """
+    lines = {method: line for methods in points.values() for method, line in methods.items()}
+    table = {count: {"labels": count} for count in sorted({count for line in lines.values() for count in line})}
+    for method, line in lines.items():
+        for count, point in line.items():
+            ends = {f"{method}_{end}": point[end] for end in ("low", "high")}
+            table[count] |= {method: point["accuracy"], **ends}
+    return list(table.values())
+
+
 def methods(summary: dict) -> list[dict]:
     """One row per method."""
     return [

@@ -28,6 +28,7 @@ def shipped() -> dict:
     dataset = content["datasets"][0]
     content["clients"] = {"c0": {"epsilon": 10.0, "delta": 1e-6}, "c1": {"epsilon": 3.0}}
     content["partition"] |= {"clients": ["c0", "c1"], "small": {"client": "c1", "train_records": 40}}
+    content["new_clients"]["held_out"] = ["c1"]
     content["profiles"][dataset]["augmentation"] = dict.fromkeys(Augmentation.model_fields, 0.1)
     content["synthesis"]["datalens"]["threshold"] = 0.5
     return content
@@ -303,10 +304,29 @@ def test_a_profile_overrides_training_by_family_then_by_name():
         (("profiles", "mnist", "training"), {"federated": {"mu": 1.0}}, "'mu' parameter of fedavg (profile mnist)"),
         (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
         (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
+        (("new_clients", "held_out"), ["c9"], "parameter of new_clients must be a list of clients of ['c0', 'c1']"),
+        (("new_clients", "held_out"), ["c0", "c0"], "none twice"),
+        (("new_clients", "labels"), [16, 8], "'labels' parameter of new_clients must be a list of at least one"),
+        (("new_clients", "labels"), [8, 8], "rising"),
+        (("new_clients", "labels"), [], "rising"),
+        (("new_clients", "labels"), [0, 8], "an int in [1, inf)"),
+        (("new_clients", "algorithms"), [], "at least one name"),
+        (("new_clients", "algorithms"), ["pooled", "pooled"], "none twice"),
+        (("new_clients", "algorithms"), ["fedavg_real"], "one of 'pppfl', 'random_init', 'pooled'"),
+        (("profiles", "mnist", "training"), {"new_clients": {"labels": [9, 8]}}, "new_clients (profile mnist)"),
+        (("profiles", "mnist", "training"), {"new_clients": {"draws": 0}}, "new_clients (profile mnist)"),
     ],
 )
 def test_training_that_cannot_be_is_one_sentence(path, bad, said):
     assert said in mistakes(changed(path, bad))[0]
+
+
+def test_a_single_client_cannot_be_held_out_and_need_not_be():
+    content = shipped()
+    del content["clients"]["c0"]
+    assert "one must be left to train" in mistakes(content)[0]
+    content["new_clients"]["held_out"] = []
+    assert load(content).new_clients.held_out == []
 
 
 def test_the_command_checks_the_file_of_the_working_folder(tmp_path):

@@ -97,6 +97,7 @@ def test_the_seed_decides_and_the_order_of_clients_does_not():
         (lambda: intervals.of_difference({"a": binary(2, 30)}, {"a": binary(2, 30)}, seed=0), 0.0),
         (lambda: intervals.over_cells({(1, "a"): 0.25}, seed=0), 0.25),
         (lambda: intervals.over_cells(cells([0.25] * 15), seed=0), 0.25),
+        (lambda: intervals.over_cells(cells([0.3 - 0.1, 0.2, 0.5 - 0.3]), seed=0), 0.2),  # equal but for rounding
     ],
 )
 def test_where_the_data_cannot_say_there_are_no_ends_and_no_warning(found, value):

@@ -80,13 +80,39 @@ def run(tmp_path, monkeypatch) -> Run:
     content["partition"] |= {"clients": ["a", "b"], "small": None}
     content["synthesis"]["generators"] = ["datalens", "dp_moments"]
     content["baselines"]["algorithms"] = ["local", "random_init", "fedavg"]
+    content["new_clients"]["held_out"] = ["a", "b"]
     params = Params.model_validate(content)
     for client, epsilon in EPSILONS.items():
         for generator in params.synthesis.generators:
             _export(client, generator, epsilon)
     for index, (method, folder) in enumerate(collect.method_folders(params, "digits").items()):
         _method(method, folder, shift=index / 100, rounds=method.startswith(("pppfl", "fedavg", "dpsgd")))
+    for generator in params.synthesis.generators:
+        _newcomers(generator)
     return Run(params)
+
+
+def _newcomers(generator):
+    """Two clients, labels 8 and 16, three draws: PPPFL ahead of the untrained model, and level with FedAvg at 16."""
+    ahead = {"pppfl": (0.3, 0.1), "fedavg": (0.2, 0.1), "random_init": (0.0, 0.0)}
+    cells = [
+        _cell(algorithm, client, 0, 0, accuracy) for algorithm in ahead for client, accuracy in (("a", 0.1), ("b", 0.3))
+    ]
+    for algorithm, gains in ahead.items():
+        for labels, gain in zip((8, 16), gains, strict=True):
+            for client in "ab":
+                cells += [_cell(algorithm, client, labels, draw, labels / 50 + gain + draw / 100) for draw in (1, 2, 3)]
+    private = {"epsilon_max": 10.0, "guarantee": "formal"}
+    content = {"held_out": ["a", "b"], "algorithms": list(ahead), "labels": [8, 16, 64], "cells": cells}
+    folder = paths.new_clients("digits", generator)
+    folder.mkdir(parents=True)
+    skipped = [{"client": "b", "labels": 64, "records": 40}]
+    write_json(folder / "results.json", {**content, "skipped": skipped, "privacy": dict.fromkeys("ab", private)})
+
+
+def _cell(algorithm, client, labels, draw, accuracy):
+    own = {"algorithm": algorithm, "client": client, "labels": labels, "draw": draw}
+    return {**own, "accuracy": accuracy, "global_accuracy": accuracy / 2}
 
 
 def _export(client, generator, epsilon):

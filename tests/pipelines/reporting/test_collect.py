@@ -30,6 +30,7 @@ def test_the_methods_follow_the_parameters(run):
         paths.baseline("digits", "fedavg") / "fedavg-datalens" / paths.CORRECT,
         paths.dp_baseline("digits", "dpsgd") / "dpsgd" / paths.COST,
         paths.quality("digits", "b", "dp_moments") / "quality.json",
+        paths.new_clients("digits", "datalens") / "results.json",
         paths.synthetic("digits", "a", "datalens") / "card.json",
         paths.synthetic("digits", "a", "datalens") / "grid.png",
     ],
@@ -59,6 +60,13 @@ def test_results_of_before_there_was_a_selected_round_are_refused(run):
     path = paths.baseline("digits", "local") / "local" / "results.json"
     run.edit(path, lambda content: content.pop("selected"))
     with pytest.raises(UserError, match=rf"{path} lacks 'selected'. Run the stage"):
+        run.read()
+
+
+def test_a_cell_of_a_new_client_without_its_draw_is_refused(run):
+    path = paths.new_clients("digits", "datalens") / "results.json"
+    run.edit(path, lambda content: content["cells"][3].pop("draw"))
+    with pytest.raises(UserError, match=rf"{path} lacks 'draw'"):
         run.read()
 
 

@@ -10,8 +10,16 @@ from stages import report
 
 def test_the_stage_writes_every_file(run):
     report.run(run.params)
-    names = ("summary.json", "metrics.json", "rounds.csv", "global_rounds.csv", "epsilon.csv", "methods.csv")
-    pictures = ("methods.png", "rounds.png", "epsilon.png")
+    names = (
+        "summary.json",
+        "metrics.json",
+        "rounds.csv",
+        "global_rounds.csv",
+        "epsilon.csv",
+        "methods.csv",
+        "new_clients.csv",
+    )
+    pictures = ("methods.png", "rounds.png", "epsilon.png", "new_clients.png")
     found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
     assert found == {"index.html", "salt", *(f"digits/{name}" for name in (*names, *pictures))}
     own = paths.REPORTS / "digits"

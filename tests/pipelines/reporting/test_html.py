@@ -2,7 +2,7 @@ import re
 from html.parser import HTMLParser
 
 from pipelines import paths
-from pipelines.reporting import comparisons, html
+from pipelines.reporting import comparisons, folder, html, new_clients
 from pipelines.reporting.figures import bound
 
 
@@ -32,8 +32,9 @@ class Page(HTMLParser):
 
 def source(run):
     read = run.read()
-    pictures = dict.fromkeys(("methods", "rounds", "epsilon"), b"png")
-    return html.page(run.params, [{"summary": run.summary(), "grids": read["grids"], "pictures": pictures}])
+    pictures = dict.fromkeys(("methods", "rounds", "epsilon", "new_clients"), b"png")
+    report = {"summary": run.summary(), "grids": read["grids"], "pictures": pictures}
+    return html.page(run.params, [{**report, "new_clients": folder.view(read, run.params.seed)}])
 
 
 def test_it_stands_alone(run):
@@ -43,7 +44,7 @@ def test_it_stands_alone(run):
     assert not re.search(r"@import|url\(", text)
     assert not [tag for tag, _ in page.tags if tag in ("script", "link", "iframe", "object")]
     images = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
-    assert len(images) == 3 + 2 * 2
+    assert len(images) == 4 + 2 * 2
     assert all(image.startswith("data:image/png;base64,") for image in images)
     assert all(attributes["href"].startswith("#") for tag, attributes in page.tags if tag == "a")
 
@@ -137,3 +138,31 @@ def test_text_from_artifacts_is_escaped(run):
     text = source(run)
     assert "<script>" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_new_clients_have_their_figures_their_differences_and_the_sentence(run):
+    text = Page(source(run)).text
+    assert "Each of a, b in its turn was left out of the shared training" in text
+    assert "pppfl/dp_moments 0.200" in text  # without labels: 0.1 and 0.3
+    assert "pppfl over random_init paired, cell by cell – +0.300" in text
+    assert "pppfl over fedavg/datalens paired, cell by cell – +0.100" in text
+    assert "b has 40 training records and is not among those with 64 labels." in text
+    for sentence in new_clients.sentences(run.summary()["new_clients"]):
+        assert sentence in text
+
+
+def test_where_nobody_was_held_out_there_is_no_section_of_new_clients(run):
+    empty = {"held_out": [], "cells": [], "skipped": [], "privacy": {}}
+    for generator in run.params.synthesis.generators:
+        run.edit(paths.new_clients("digits", generator) / "results.json", lambda content: content.update(empty))
+    text = Page(source(run)).text
+    assert "left out of the shared training" not in text
+    assert run.summary()["new_clients"] == {}
+
+
+def test_new_clients_of_models_without_a_guarantee_are_marked(run):
+    assert "NOT PRIVATE" not in Page(source(run)).text
+    private = {"epsilon_max": "inf", "guarantee": "none"}
+    path = paths.new_clients("digits", "datalens") / "results.json"
+    run.edit(path, lambda content: content["privacy"].update(a=private))
+    assert "NOT PRIVATE: no guarantee holds for what the models of datalens learnt from." in Page(source(run)).text
