@@ -30,8 +30,9 @@ from pipelines.training import classify, supervised
 from pipelines.training.tensors import State, with_state
 
 NAME, GENERATOR = "outer_loop", "dp_moments"
-KEPT, LABELS, STEPS, DRAWS = 0.2, 32, 30, 3
+KEPT, LABELS, STEPS, DRAWS = 0.2, 8, 30, 5
 PAPER = {"inner_learning_rate": 1e-4, "inner_steps": 1, "outer_learning_rate": 3e-4, "batch": 64}
+PLAIN = {"ema": False, "cosine": False}
 CANDIDATES = {
     "shipped": {},
     "paper": PAPER,
@@ -42,6 +43,10 @@ CANDIDATES = {
     "no ema": {"ema": False},
     "no cosine": {"cosine": False},
     "three cycles": {"cycles": 3},
+    "neither": PLAIN,
+    **{f"neither, inner {rate:g}": {**PLAIN, "inner_learning_rate": rate} for rate in (0.01, 0.03)},
+    **{f"neither, outer {rate:g}": {**PLAIN, "outer_learning_rate": rate} for rate in (3e-3, 1e-2)},
+    "neither, inner steps 1": {**PLAIN, "inner_steps": 1},
 }
 
 
