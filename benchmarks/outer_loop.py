@@ -45,8 +45,10 @@ CANDIDATES = {
     "three cycles": {"cycles": 3},
     "neither": PLAIN,
     **{f"neither, inner {rate:g}": {**PLAIN, "inner_learning_rate": rate} for rate in (0.01, 0.03)},
-    **{f"neither, outer {rate:g}": {**PLAIN, "outer_learning_rate": rate} for rate in (3e-3, 1e-2)},
+    **{f"neither, outer {rate:g}": {**PLAIN, "outer_learning_rate": rate} for rate in (1e-3, 3e-3, 1e-2)},
     "neither, inner steps 1": {**PLAIN, "inner_steps": 1},
+    "outer 0.003, inner 0.01": {"outer_learning_rate": 3e-3, "inner_learning_rate": 0.01},
+    "neither, outer 0.003, inner 0.01": {**PLAIN, "outer_learning_rate": 3e-3, "inner_learning_rate": 0.01},
 }
 
 
