@@ -61,6 +61,7 @@ EPSILONS = [
     figure("macro-F1", "macro_f1"),
     figure("inception score", "inception_score"),
     figure("of real images", "inception_score_real"),
+    figure("its classifier's accuracy", "judge_accuracy"),
     figure("FID", "fid", ".3g"),
     figure("FID of real images", "fid_floor", ".3g"),
     *PAPER,

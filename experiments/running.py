@@ -28,13 +28,13 @@ def check_committed() -> None:
     Raises:
         UserError: params.yaml has changes that are not committed, or there is no Git repository.
     """
-    done = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", PARAMS], capture_output=True, text=True)
-    if done.returncode == 1:
+    done = subprocess.run(["git", "status", "--porcelain", "--", PARAMS], capture_output=True, text=True)
+    if done.returncode:
+        raise UserError(f"An experiment needs the project's Git repository: {done.stderr.strip()}.")
+    if done.stdout:
         raise UserError(
             f"{PARAMS} has changes that are not committed: commit them, or undo them, before an experiment."
         )
-    if done.returncode:
-        raise UserError(f"An experiment needs a Git repository with a commit: {done.stderr.strip()}")
 
 
 @contextmanager

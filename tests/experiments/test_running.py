@@ -1,6 +1,5 @@
 """params.yaml is what it was after a failure, an interruption, a success; DVC is a stand-in here."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -73,12 +72,13 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(p
     slow = "try: time.sleep(60)\nexcept KeyboardInterrupt:\n    pathlib.Path('params.yaml').write_text('late')"
     stand_in(monkeypatch, f"sys.stdout.flush()\n{slow}\n    pathlib.Path('ended').touch()")
     code = (
-        "import sys; from experiments import running; from tests.experiments.test_running import RUN\n"
-        "running.DVC = [sys.executable, 'dvc.py']\n"
-        "with running.restored(): running.reproduce('t', RUN, lambda stage: open('begun', 'w').close())"
+        "import sys; from experiments import plans, running\n"
+        "running.DVC, run = [sys.executable, 'dvc.py'], plans.Run('own', 3, '', {'seed': 3}, ('report',), ())\n"
+        "with running.restored(): running.reproduce('t', run, lambda stage: open('begun', 'w').close())"
     )
-    environment = {**ENV, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    ours = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+    ours = subprocess.Popen(
+        [sys.executable, "-c", code], env={**ENV, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 60
     while not Path("begun").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

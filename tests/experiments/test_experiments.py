@@ -1,0 +1,84 @@
+"""The command: what it refuses, and one real `dvc exp run` at tiny size."""
+
+import json
+import sys
+
+import pytest
+from project import ENV
+
+from experiments import __main__ as command
+from experiments import reading, running, store
+from experiments.plans import STORES
+
+OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
+
+
+def test_other_than_public_data_is_refused_unless_it_is_meant(checkout):
+    done = checkout.run(sys.executable, "-m", "experiments", "table2", "--datasets", "own", ok=False)
+    assert done.returncode == 1 and done.stderr.startswith("Error: own is no public benchmark")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--datasets", "mmnist"), "The '--datasets' argument must be of "),
+        (("--seeds", "-1"), "The '--seeds' argument must be ints from 0. Got [-1] instead."),
+    ],
+)
+def test_what_is_not_there_is_a_sentence(checkout, arguments, sentence):
+    done = checkout.run(sys.executable, "-m", "experiments", "figure2", *arguments, ok=False)
+    assert done.returncode == 1 and sentence in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def short(checkout, monkeypatch):
+    """Table V with one run of one generator, in this process; the data set is the tiny project's own."""
+    plan = STORES["table5"]
+
+    def first(asked):
+        run = next(iter(plan(asked)))
+        kept = [target for target in run.targets if "datalens" not in target]
+        overrides = {**run.overrides, "synthesis.generators": ["dp_moments"]}
+        yield type(run)(**{**vars(run), "overrides": overrides, "targets": kept, "methods": ["pppfl/dp_moments"]})
+
+    monkeypatch.setitem(STORES, "table5", first)
+    monkeypatch.chdir(checkout.path)
+    monkeypatch.setenv("PATH", ENV["PATH"])
+    return checkout
+
+
+@pytest.mark.pipeline
+def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys):
+    parameters = (short.path / "params.yaml").read_bytes()
+    monkeypatch.setattr(sys, "argv", ["experiments", "table5", *OWN])
+    command.main()
+    assert (short.path / "params.yaml").read_bytes() == parameters
+    (row,) = store.kept("table5")
+    assert (row["dataset"], row["seed"], row["variant"]) == ("own", 3, "1-5")
+    found = short.path / "models/private/personal/own/dp_moments/pppfl-dp_moments/results.json"
+    after = {client: entry["after"] for client, entry in json.loads(found.read_text())["clients"].items()}
+    entry = row["methods"]["pppfl/dp_moments"]
+    assert {client: own["accuracy"] for client, own in entry["clients"].items()} == {
+        client: scores["accuracy"] for client, scores in after.items()
+    }
+    assert set(after) == {"c0", "c1"} and entry["rounds"] == 2 and entry["bytes_up"] > 0 and entry["candidates"] == 1
+    quality = row["fidelity"]["clients"]["dp_moments"]
+    assert all(1 <= scores["inception_score"] <= 3 and scores["fid"] > 0 for scores in quality.values())
+    for kind in ("csv", "md", "png"):
+        assert (short.path / f"experiments/results/table5.{kind}").stat().st_size > 100
+    assert "table5-own-1-5-seed3" in short.dvc("exp", "list", "--name-only").stdout
+    tracked = short.git("status", "--porcelain").splitlines()
+    assert all(line.endswith(("experiments/results/", "dvc.lock")) for line in tracked), tracked
+
+    monkeypatch.setattr(running, "reproduce", lambda *_: pytest.fail("measured twice"))
+    monkeypatch.setattr(reading, "figures", lambda *_: pytest.fail("read twice"))
+    command.main()
+    assert "table5.md, .csv and .png: 1 runs" in capsys.readouterr().out
+
+    short.edit(lambda params: params["meta"].update(rounds=3))
+    with pytest.raises(SystemExit, match="not committed"):
+        command.main()
+    short.git("commit", "-qam", "other rounds")
+    with pytest.raises(pytest.fail.Exception, match="measured twice"):
+        command.main()
