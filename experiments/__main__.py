@@ -20,7 +20,7 @@ import sys
 
 from tqdm import tqdm
 
-from experiments import catalogue, parameters, reading, running, store
+from experiments import catalogue, parameters, running, store
 from experiments.plans import STORES, Asked
 from pipelines import config
 from pipelines.datasets.sources import PUBLIC
@@ -37,7 +37,6 @@ def main() -> None:
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
     parser.add_argument("--publish-private", action="store_true", help="also data sets that are no public benchmark")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # params.yaml is put back then, too
     try:
         params = config.load()
         _check(params, given)
@@ -55,6 +54,8 @@ def main() -> None:
 
 def measure(name: str, asked: Asked, params: config.Params) -> None:
     """Runs and keeps what of the plan is not kept under its settings."""
+    from experiments import reading  # torch and its metrics: seconds, that a refusal need not take
+
     kept = store.kept(name)
     planned = [(run, parameters.settings(params, run)) for run in STORES[name](asked)]
     bar = tqdm([pair for pair in planned if not store.found(kept, *pair)], desc=name, mininterval=1)
@@ -93,4 +94,5 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # params.yaml is put back then, too
     main()
