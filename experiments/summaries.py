@@ -35,7 +35,8 @@ def over_runs(rows: list[dict], method: str, field: str) -> float | None:
 def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval:
     """The mean difference over the cells that both have, with its interval. names: seed the bootstrap."""
     both = sorted(one.keys() & other.keys())
-    return intervals.over_cells({cell: one[cell] - other[cell] for cell in both}, seed=seeds.derive(0, *names))
+    differences = {cell: round(one[cell] - other[cell], 12) for cell in both}  # equal ones differ in the last bits
+    return intervals.over_cells(differences, seed=seeds.derive(0, *names))
 
 
 def ends(name: str, interval: intervals.Interval | None) -> dict:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from project import ENV, ROOT
@@ -31,19 +32,23 @@ def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
 
 @pytest.fixture
 def short(checkout, monkeypatch):
-    """Table V with one run of one generator, in this process; the data set is the tiny project's own."""
+    """Table V with one run of one generator and its curve, in this process; the data set is the tiny project's own."""
     plan = STORES["table5"]
 
     def first(asked):
         run = next(iter(plan(asked)))
         kept = [target for target in run.targets if "datalens" not in target]
         overrides = {**run.overrides, "synthesis.generators": ["dp_moments"]}
-        yield type(run)(**{**vars(run), "overrides": overrides, "targets": kept, "methods": ["pppfl/dp_moments"]})
+        yield replace(run, overrides=overrides, targets=kept, methods=["pppfl/dp_moments"], rounds=True)
 
     monkeypatch.setitem(STORES, "table5", first)
     monkeypatch.chdir(checkout.path)
     monkeypatch.setenv("PATH", ENV["PATH"])
     return checkout
+
+
+def mean(clients: dict, field: str) -> float:
+    return sum(own[field] for own in clients.values()) / len(clients)
 
 
 @pytest.mark.pipeline
@@ -61,6 +66,9 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
         client: scores["accuracy"] for client, scores in after.items()
     }
     assert set(after) == {"c0", "c1"} and entry["rounds"] == 2 and entry["bytes_up"] > 0 and entry["candidates"] == 1
+    shared = row["shared_per_round"]["dp_moments"]
+    assert len(shared) == 3 and all(own["global_before"] == shared[-1] for own in entry["clients"].values())
+    assert entry["curve"] == [{"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}]
     quality = row["fidelity"]["clients"]["dp_moments"]
     assert all(1 <= scores["inception_score"] <= 3 and scores["fid"] > 0 for scores in quality.values())
     for kind in ("csv", "md", "png"):

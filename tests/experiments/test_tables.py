@@ -48,6 +48,12 @@ def test_pairs_are_the_cells_that_both_have():
     assert summaries.paired(one, other, "any").value == pytest.approx(0.2)
 
 
+def test_equal_differences_have_no_interval_of_no_width():
+    one, other = {(0, "c0"): 0.3, (0, "c1"): 0.9}, {(0, "c0"): 0.1, (0, "c1"): 0.7}
+    assert one[0, "c0"] - other[0, "c0"] != one[0, "c1"] - other[0, "c1"]  # in floats
+    assert summaries.paired(one, other, "any") == (pytest.approx(0.2), None, None)
+
+
 def test_table4_takes_each_flow_from_its_method_and_moment(of_table2):
     table = tables.table4(of_table2)
     accuracy = {row["flow"]: row["accuracy"] for row in table}
