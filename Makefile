@@ -6,7 +6,9 @@ USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] no
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup repro test lint guard push audit mutants lock clean
+EXPERIMENTS = table2 table3 table4 table5 figure2 figure4
+
+.PHONY: setup repro test lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
@@ -17,6 +19,8 @@ push:  setup ; python -m pipelines.guard && dvc push
 audit: setup ; OMP_NUM_THREADS=1 python -m pipelines.auditing --long --out .scratch/audit && \
   { dvc repro --force --single-item report || { mkdir -p reports && cp .scratch/audit/audit.* reports/; }; }
 mutants: setup ; python tests/mutants.py
+# the paper's tables and figures (Fig. 3 is table5's picture); hours to days: make table2 ARGS="--datasets mnist --seeds 0"
+$(EXPERIMENTS): setup ; python -m experiments $@ $(ARGS)
 lock:  setup ; uv pip compile pyproject.toml --all-extras --universal --generate-hashes --quiet -o requirements.lock
 clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
 

@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+from pipelines.files import write_text
+
 RESULTS = Path("benchmarks/results")
 
 
@@ -23,11 +25,7 @@ def show(rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:
 
 
 def keep(name: str, rows: list[dict], **summary) -> None:
-    """Written beside and renamed: a long run that is cut short leaves the last whole table."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    beside = RESULTS / f".{name}.json"
-    beside.write_text(json.dumps({**summary, "rows": rows}, indent=1) + "\n")
-    beside.rename(RESULTS / f"{name}.json")
+    write_text(RESULTS / f"{name}.json", json.dumps({**summary, "rows": rows}, indent=1) + "\n")
 
 
 def kept(name: str) -> list[dict]:

@@ -73,6 +73,14 @@ def read_json(path: Path) -> dict:
         raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
 
 
+def write_text(path: Path, text: str) -> None:
+    """Written beside and renamed: a long run that is cut short leaves the last whole file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}")
+    beside.write_text(text)
+    beside.rename(path)
+
+
 def write_csv(path: Path, rows: list[dict]) -> None:
     """One line per row, columns in the order in which they first appear; a missing cell is empty."""
     columns = list(dict.fromkeys(key for row in rows for key in row))

@@ -1,0 +1,75 @@
+"""The experiments by name: whose runs, which table, which page, which picture."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from experiments import notes, pages, pictures, store, tables
+from pipelines.files import write_csv, write_text
+from pipelines.reporting import canvas
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """store: whose plan is run and kept (plans.STORES): Table IV and Fig. 4 read the runs of Table II."""
+
+    store: str
+    title: str
+    notes: str
+    table: Callable[[list[dict]], list[dict]]
+    columns: list[pages.Column]
+    picture: Callable[[list[dict], list[dict]], Figure]
+
+
+EXPERIMENTS = {
+    "table2": Experiment(
+        "table2",
+        "Table II: every method, private generators",
+        notes.TABLE2,
+        tables.table2,
+        pages.METHODS,
+        pictures.differences,
+    ),
+    "table3": Experiment(
+        "table3",
+        "Table III: a GAN without privacy",
+        notes.TABLE3,
+        tables.table3,
+        pages.METHODS,
+        pictures.differences,
+    ),
+    "table4": Experiment(
+        "table2", "Table IV: where the data flows", notes.TABLE4, tables.table4, pages.FLOWS, pictures.differences
+    ),
+    "table5": Experiment(
+        "table5",
+        "Table V and Fig. 3: what epsilon buys",
+        notes.TABLE5,
+        tables.table5,
+        pages.EPSILONS,
+        pictures.against_epsilon,
+    ),
+    "figure2": Experiment(
+        "figure2",
+        "Fig. 2: PPPFL's stabilisers",
+        notes.FIGURE2,
+        tables.figure2,
+        pages.STABILISERS,
+        pictures.stabilisers,
+    ),
+    "figure4": Experiment(
+        "table2", "Fig. 4: gain against local accuracy", notes.FIGURE4, tables.figure4, pages.GAINS, pictures.gains
+    ),
+}
+
+
+def write(name: str, rows: list[dict]) -> None:
+    """NAME.csv, NAME.md and NAME.png in the folder of results, from kept runs."""
+    experiment = EXPERIMENTS[name]
+    table = experiment.table(rows)
+    seeds = sorted({row["seed"] for row in rows})
+    write_csv(store.RESULTS / f"{name}.csv", table)
+    page = pages.page(name, experiment.title, experiment.notes, experiment.columns, table, seeds)
+    write_text(store.RESULTS / f"{name}.md", page)
+    canvas.save(experiment.picture(table, rows), store.RESULTS / f"{name}.png")

@@ -1,0 +1,76 @@
+"""What each page says above its tables: how the figures were made, and why the paper's beside them do not compare."""
+
+_UNIT = (
+    "A cell is one client in one run (seed); every figure is a mean over cells, on the client's whole private test "
+    "part after fine-tuning at home, last round, nothing selected, unless its column says otherwise. {against} "
+    "Intervals are bootstrap intervals over cells of paired differences; cells of one seed share its partition and "
+    "noise, so with few seeds they are somewhat narrow."
+)
+_LOCAL = "Differences are to `local`, each client alone."
+_PRIVACY = (
+    "Epsilon is the largest that one client's release costs: unit one record, add or remove one record, delta as "
+    "`privacy.delta` says; no sampling, exact Gaussian DP. Two generators on the same records cost a client both. What "
+    "trains on real records without privacy says so. These pages hold accuracies on private test parts of public "
+    "benchmark data sets: the experimenter's view, which no client could publish."
+)
+_PAPER = (
+    "Not like for like: the paper's figures are one run without intervals, its best round by test accuracy (BMTA), and "
+    "its code takes that accuracy, for PPPFL and FedMeta, from the last mini-batch of a shuffled loader (about 150 "
+    "test images in all), for the others from whole test sets. Its partition, the sizes and labels of its synthetic "
+    "sets, its generators' settings, the rivals' settings and their fine-tuning are not published; its generators' "
+    "accounting does not hold as stated. Here all methods have the same partition, images, network, fine-tuning and "
+    "whole test sets. Compare our rows with each other, and the paper's with each other."
+)
+
+
+def _joined(*paragraphs: str, against: str = _LOCAL) -> str:
+    return "\n\n".join((_UNIT.format(against=against), *paragraphs))
+
+
+TABLE2 = _joined(
+    "Five clients, Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10, 30 rounds. `pppfl` has this project's outer step, "
+    "`pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 rounds. Seconds are of the shared "
+    "training and of the final fine-tuning of all clients, on the machine that measured; bytes are over all clients "
+    "and rounds.",
+    _PRIVACY,
+    _PAPER,
+)
+TABLE3 = _joined(
+    "As Table II, on images of a conditional GAN **without any privacy**. The paper does not name its GAN.",
+    _PRIVACY,
+    _PAPER,
+)
+TABLE4 = _joined(
+    "Where the data flows, from the runs of Table II: what the shared or own model is trained on; it is tested on "
+    "private test parts. The paper's collaborative rows equal its FedAvg, but for CIFAR-10 in one row.",
+    _PRIVACY,
+    _PAPER,
+)
+TABLE5 = _joined(
+    "PPPFL with all clients' epsilons from one group: 1 to 5, 6 to 10, one value each, dealt by the seed, or infinite, "
+    "which is **no privacy**. The partition of a seed is the same in each group. The picture is the paper's Fig. 3.",
+    "The inception score is taken under the data set's own network, trained on the real training images, and is a mean "
+    "over the clients' synthetic sets: a client with few classes has few to show. FID is of fixed random convolutions "
+    "(`quality.extractor`) against the client's own records, with its floor, real images against real ones. Neither "
+    "compares with Inception's, nor with the paper's, which names neither data set nor extractor.",
+    _PRIVACY,
+    _PAPER,
+    against="Differences are to infinite epsilon.",
+)
+FIGURE2 = _joined(
+    "PPPFL with its moving average and its cosine cycles each on and off. The paper prints curves alone, so no figure "
+    "stands beside ours. Its code has neither.",
+    _PRIVACY,
+    against="Differences are to neither of the two.",
+)
+FIGURE4 = (
+    "From the runs of Table II: the gain of PPPFL over `local` against the accuracy of `local`, a point per client and "
+    "seed.\n\n"
+    "**The gain is b - a, and it is held against a**: such a correlation is negative by construction, though a and b "
+    "have nothing to do with each other. Beside Spearman's correlation and its usual p stands what remains when each "
+    "client's b is dealt to another cell (mean of 10,000 permutations), and the share of these that are as negative: "
+    "that p asks whether clients with a poor start gain more than chance makes them.\n\n"
+    "Not like for like: the paper's correlation is of five clients in one run, where p is about 0.04 against no "
+    "correlation at all; ours has as many cells as clients and seeds together, and cells of one seed are not "
+    "independent.\n\n" + _PRIVACY
+)

@@ -1,0 +1,79 @@
+"""The parameters of a run: those of params.yaml with its overrides, as `dvc exp run -S` will put them there."""
+
+import hashlib
+import json
+
+from pydantic import ValidationError
+
+from experiments.plans import Run
+from pipelines.config import Params
+from pipelines.errors import UserError
+from pipelines.files import standard
+from pipelines.rules import sentences
+from pipelines.synthesis import registry
+
+APART = ("seed", "datasets", "prepare.root")  # in a run's name, or of no weight for its figures
+
+
+def resolved(params: Params, overrides: dict[str, object]) -> Params:
+    """`params` with dotted keys replaced, checked anew.
+
+    Raises:
+        UserError: a key that is not there, or a value that may not be.
+    """
+    content = params.model_dump()
+    for key, value in overrides.items():
+        content = _replaced(content, key.split("."), value, key)
+    try:
+        return Params.model_validate(content)
+    except ValidationError as error:
+        raise UserError(sentences(error)) from None
+
+
+def arguments(overrides: dict[str, object]) -> list[str]:
+    """For the command line of `dvc exp run`, in Hydra's grammar."""
+    return [part for key, value in overrides.items() for part in ("-S", f"{key}={_text(value)}")]
+
+
+def settings(params: Params, run: Run) -> dict:
+    """What tells two runs of one name apart: the overrides, and a digest of all that the run's figures depend on."""
+    overrides = {key: value for key, value in run.overrides.items() if key not in APART}
+    blocks = json.dumps(standard(_blocks(resolved(params, run.overrides), run)), sort_keys=True)
+    return standard({**overrides, "parameters": hashlib.sha256(blocks.encode()).hexdigest()[:16]})
+
+
+def _blocks(params: Params, run: Run) -> dict:
+    profile = params.profiles[run.dataset].model_dump()
+    trained = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if target.startswith("train_baseline")}
+    generators = params.synthesis.generators
+    return {
+        "clients": {name: client.model_dump() for name, client in params.clients.items()},
+        "privacy": params.privacy.model_dump(),
+        "partition": params.partition.model_dump(),
+        "test_fraction": params.prepare.test_fraction,
+        "profile": {
+            key: profile[key] for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
+        },
+        "training": {name: _training(params, run, name) for name in ("meta", "fine_tune", *sorted(trained))},
+        "generators": {name: params.generator(run.dataset, name).model_dump() for name in generators},
+        "versions": {name: registry.load(name).VERSION for name in generators},
+        "quality": params.quality.model_dump() if run.fidelity else None,
+    }
+
+
+def _training(params: Params, run: Run, name: str) -> dict:
+    return params.training(run.dataset, name).model_dump()
+
+
+def _replaced(node: dict, path: list[str], value: object, key: str) -> dict:
+    if not isinstance(node, dict) or path[0] not in node:
+        raise UserError(f"The parameter {key!r} of an experiment is not there. (params.yaml)")
+    return {**node, path[0]: _replaced(node[path[0]], path[1:], value, key) if path[1:] else value}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(map(_text, value))}]"
+    if isinstance(value, str):
+        return f"'{value}'"
+    return "null" if value is None else str(value).lower()

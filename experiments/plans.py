@@ -1,0 +1,139 @@
+"""What each experiment runs, as plain data: what `dvc exp run -S` overrides, its targets, whose figures are read."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from pipelines import seeds
+from pipelines.federation import methods
+
+EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)  # of the five clients: the paper says 1 to 10
+PRIVATE = ("datalens", "dp_moments")
+FEDERATED = ("fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "pppfl_paper", "reptile", "sda_fl")
+OTHERS = ("pooled", "single")
+BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
+GROUPS = {"1-5": (1.0, 2.0, 3.0, 4.0, 5.0), "6-10": (6.0, 7.0, 8.0, 9.0, 10.0), "inf": (float("inf"),)}
+STABILISERS = {  # [ema, cosine] of PPPFL
+    "neither": (False, False),
+    "EMA": (True, False),
+    "cosine": (False, True),
+    "EMA and cosine": (True, True),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for. clients: the roster of params.yaml. images: folder of raw files, or None for
+    the one that params.yaml names."""
+
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    clients: tuple[str, ...]
+    images: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One `dvc exp run`.
+
+    methods: whose scores are kept. rounds: also their curves. fidelity: also how good the synthetic images are.
+    """
+
+    dataset: str
+    seed: int
+    variant: str
+    overrides: dict[str, object]
+    targets: tuple[str, ...]
+    methods: tuple[str, ...]
+    rounds: bool = False
+    fidelity: bool = False
+
+    @property
+    def name(self) -> str:
+        words = "-".join(self.variant.split())
+        return "-".join(filter(None, [self.dataset, words, f"seed{self.seed}"]))
+
+
+def table2(asked: Asked) -> Iterator[Run]:
+    """Every method at the paper's setting on images of the private generators, and the bounds."""
+    yield from _all_methods(asked, PRIVATE, (*FEDERATED, *OTHERS, *BOUNDS))
+
+
+def table3(asked: Asked) -> Iterator[Run]:
+    """The same on images of a GAN without privacy."""
+    yield from _all_methods(asked, ("gan",), (*FEDERATED, *OTHERS, "local", "random_init"))
+
+
+def table5(asked: Asked) -> Iterator[Run]:
+    """PPPFL and its images, all clients' epsilons from one group; the partition of a seed is the same in each."""
+    for dataset, seed in _cells(asked):
+        for group, values in GROUPS.items():
+            order = np.random.default_rng(seeds.derive(seed, "table5", group)).permutation(values)
+            budgets = dict(zip(asked.clients, cycle(map(float, order))))
+            overrides = {**_setting(asked, dataset, seed, PRIVATE, budgets), "fine_tune.every": None}
+            checks = (f"check_quality@{dataset}-{client}-{name}" for client in asked.clients for name in PRIVATE)
+            yield Run(
+                dataset, seed, group, overrides, (*_pppfl(dataset, PRIVATE), *checks), _reported(PRIVATE), fidelity=True
+            )
+
+
+def figure2(asked: Asked) -> Iterator[Run]:
+    """PPPFL with and without each of its stabilisers."""
+    for dataset, seed in _cells(asked):
+        for variant, (ema, cosine) in STABILISERS.items():
+            overrides = {
+                **_setting(asked, dataset, seed, PRIVATE),
+                "meta.ema": ema,
+                "meta.cosine": cosine,
+                "fine_tune.every": 5,
+            }
+            yield Run(dataset, seed, variant, overrides, _pppfl(dataset, PRIVATE), _reported(PRIVATE), rounds=True)
+
+
+STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
+    "table2": table2,
+    "table3": table3,
+    "table5": table5,
+    "figure2": figure2,
+}
+
+
+def _all_methods(asked: Asked, generators: tuple[str, ...], algorithms: tuple[str, ...]) -> Iterator[Run]:
+    for dataset, seed in _cells(asked):
+        overrides = {**_setting(asked, dataset, seed, generators), "baselines.algorithms": list(algorithms)}
+        targets = (*_pppfl(dataset, generators), *(f"train_baseline@{dataset}-{name}" for name in algorithms))
+        yield Run(dataset, seed, "", overrides, targets, _reported(generators, *algorithms))
+
+
+def _cells(asked: Asked) -> Iterator[tuple[str, int]]:
+    """Every data set once before any seed twice."""
+    return ((dataset, seed) for seed in asked.seeds for dataset in asked.datasets)
+
+
+def _setting(
+    asked: Asked, dataset: str, seed: int, generators: tuple[str, ...], budgets: dict[str, float] | None = None
+) -> dict[str, object]:
+    """The paper's, where the parameters might say otherwise: label skew, no client cut small, budgets in 1 to 10."""
+    budgets = budgets or dict(zip(asked.clients, cycle(EPSILONS)))
+    return {
+        "seed": seed,
+        "datasets": [dataset],
+        **({"prepare.root": asked.images} if asked.images else {}),
+        "partition.scheme": "dirichlet",
+        "partition.alpha": 0.5,
+        "partition.small": None,
+        "synthesis.generators": list(generators),
+        **{f"clients.{client}.epsilon": epsilon for client, epsilon in budgets.items()},
+    }
+
+
+def _pppfl(dataset: str, generators: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"fine_tune@{dataset}-{name}" for name in generators)
+
+
+def _reported(generators: tuple[str, ...], *algorithms: str) -> tuple[str, ...]:
+    """The methods' names in the results, PPPFL first."""
+    found = [name for algorithm in algorithms for name in methods.reported(algorithm, list(generators))]
+    return (*(f"pppfl/{name}" for name in generators), *found)

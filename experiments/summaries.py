@@ -1,0 +1,59 @@
+"""From kept runs to means and intervals. The unit is a cell: one client in one run (seed)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipelines import seeds
+from pipelines.evaluation import intervals
+
+Cells = dict[tuple[int, str], float]
+
+
+def cells(rows: list[dict], method: str, field: str) -> Cells:
+    """{(seed, client): value} over the runs that have the method."""
+    return {
+        (row["seed"], client): entry[field]
+        for row in rows
+        if method in row["methods"]
+        for client, entry in row["methods"][method]["clients"].items()
+    }
+
+
+def mean(values: Mapping | list) -> float | None:
+    """None where a run knows no figure."""
+    numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
+    return float(np.mean(numbers)) if numbers and None not in numbers else None
+
+
+def over_runs(rows: list[dict], method: str, field: str) -> float | None:
+    """The mean over runs of what a method has once in each."""
+    values = [row["methods"][method][field] for row in rows]
+    return mean([None if value is None else float(value) for value in values])  # "inf" is how JSON holds it
+
+
+def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval:
+    """The mean difference over the cells that both have, with its interval. names: seed the bootstrap."""
+    both = sorted(one.keys() & other.keys())
+    differences = {cell: round(one[cell] - other[cell], 12) for cell in both}  # equal ones differ in the last bits
+    return intervals.over_cells(differences, seed=seeds.derive(0, *names))
+
+
+def ends(name: str, interval: intervals.Interval | None) -> dict:
+    """As columns; empty where nothing is compared."""
+    value, low, high = interval or (None, None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def by(rows: list[dict], field: str) -> dict[str, list[dict]]:
+    """In the order in which its values first come."""
+    found = {}
+    for row in rows:
+        found.setdefault(row[field], []).append(row)
+    return found
+
+
+def generators(rows: list[dict], method: str = "pppfl") -> list[str]:
+    """Those that the method ran on."""
+    names = {name.partition("/")[2] for row in rows for name in row["methods"] if name.startswith(f"{method}/")}
+    return sorted(names)

@@ -1,0 +1,45 @@
+"""Hand-made runs as the store keeps them, and the project's parameters."""
+
+import pytest
+from kept_runs import method, run
+from project import ROOT
+
+from experiments import store
+from experiments.plans import Asked
+from pipelines import config
+
+
+@pytest.fixture(scope="session")
+def params() -> config.Params:
+    return config.load(ROOT / "params.yaml")
+
+
+@pytest.fixture
+def asked(params) -> Asked:
+    return Asked(("mnist", "fashion_mnist", "cifar10"), (0, 1), tuple(params.clients), "../archives")
+
+
+@pytest.fixture
+def results(monkeypatch, tmp_path):
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def of_table2() -> list[dict]:
+    """Two seeds, two clients. PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing."""
+    home, bound = {"epsilon_max": 0.0}, {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True}
+    gains, local = {0: (0.1, 0.2), 1: (0.1, 0.4)}, {0: (0.8, 0.6), 1: (0.7, 0.5)}
+    return [
+        run(
+            seed,
+            {
+                "pppfl/dp_moments": method(*(a + gain for a, gain in zip(alone, gains[seed]))),
+                "fedavg/dp_moments": method(*alone, before=0.4, seconds=None),
+                "own_synthetic/dp_moments": method(*alone, before=0.25),
+                "local": method(*alone, **home),
+                "fedavg_real": method(*alone, before=0.95, **bound),
+            },
+        )
+        for seed, alone in local.items()
+    ]

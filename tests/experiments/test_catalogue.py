@@ -1,0 +1,55 @@
+"""Every experiment writes its three files from kept runs."""
+
+import csv
+import io
+
+import pytest
+from kept_runs import method, run
+from PIL import Image
+
+from experiments import catalogue
+from experiments.plans import GROUPS, STABILISERS
+
+
+@pytest.fixture
+def kept(of_table2) -> dict[str, list[dict]]:
+    """{store: runs}."""
+    fidelity = {"c0": {"fid": None, "fid_floor": 1.0, "inception_score": 2.0}}
+    curve = [{"round": float(number), "accuracy_after": 0.5} for number in (0, 5, 10)]
+    ours = {"pppfl/dp_moments": method(0.6, 0.7, curve=curve)}
+    quality = {"judge_accuracy": 0.9, "inception_score_real": 9.0, "clients": {"dp_moments": fidelity}}
+    shared = {"dp_moments": [0.1 * number for number in range(8)]}
+    return {
+        "table2": of_table2,
+        "table3": of_table2,
+        "table5": [run(0, ours, variant=group, fidelity=quality) for group in GROUPS],
+        "figure2": [run(0, ours, variant=name, shared_per_round=shared) for name in STABILISERS],
+    }
+
+
+@pytest.mark.parametrize("name", catalogue.EXPERIMENTS)
+def test_table_page_and_picture(name, kept, results):
+    results.mkdir()
+    rows = kept[catalogue.EXPERIMENTS[name].store]
+    catalogue.write(name, rows)
+    table = list(csv.DictReader(io.StringIO((results / f"{name}.csv").read_text())))
+    page = (results / f"{name}.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(table) == len(lines) - 2 > 0
+    assert len({line.count("|") for line in lines}) == 1
+    assert f"![{catalogue.EXPERIMENTS[name].title}]({name}.png)" in page
+    assert "Not like for like" in page or "no figure stands beside ours" in " ".join(page.split())
+    assert Image.open(results / f"{name}.png").size[0] == 1350
+    before = (results / f"{name}.png").read_bytes()
+    catalogue.write(name, rows)
+    assert (results / f"{name}.png").read_bytes() == before
+
+
+def test_the_page_marks_bounds_and_test_selection(kept, results):
+    results.mkdir()
+    catalogue.write("table2", kept["table2"])
+    lines = (results / "table2.md").read_text().splitlines()
+    assert any(line.startswith("| `fedavg_real` (upper bound, not private)") and "∞" in line for line in lines)
+    assert any("BMTA, test-selected" in line for line in lines)
+    (ours,) = [line for line in lines if line.startswith("| `pppfl`")]
+    assert "+0.200 [+0.1" in ours and "0.964" in ours and "1 kB" in ours

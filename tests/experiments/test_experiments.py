@@ -1,0 +1,90 @@
+"""The command: what it refuses, and one real `dvc exp run` at tiny size."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from project import ENV, ROOT
+
+from experiments import __main__ as command
+from experiments import reading, running, store
+from experiments.plans import STORES
+
+OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--datasets", "mmnist"), r"The '--datasets' argument must be of \['digits', .*\]\. Got 'mmnist' instead\."),
+        (("--seeds", "-1"), r"The '--seeds' argument must be ints from 0\. Got \[-1\] instead\."),
+        (("--datasets", "my_npz"), r"my_npz is no public benchmark: .*--publish-private says that this is meant\."),
+    ],
+)
+def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(running, "reproduce", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(sys, "argv", ["experiments", "figure2", *arguments])
+    with pytest.raises(SystemExit, match=f"^Error: {sentence}$"):
+        command.main()
+
+
+@pytest.fixture
+def short(checkout, monkeypatch):
+    """Table V with one run of one generator and its curve, in this process; the data set is the tiny project's own."""
+    plan = STORES["table5"]
+
+    def first(asked):
+        run = next(iter(plan(asked)))
+        kept = [target for target in run.targets if "datalens" not in target]
+        overrides = {**run.overrides, "synthesis.generators": ["dp_moments"]}
+        yield replace(run, overrides=overrides, targets=kept, methods=["pppfl/dp_moments"], rounds=True)
+
+    monkeypatch.setitem(STORES, "table5", first)
+    monkeypatch.chdir(checkout.path)
+    monkeypatch.setenv("PATH", ENV["PATH"])
+    return checkout
+
+
+def mean(clients: dict, field: str) -> float:
+    return sum(own[field] for own in clients.values()) / len(clients)
+
+
+@pytest.mark.pipeline
+def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys):
+    parameters = (short.path / "params.yaml").read_bytes()
+    monkeypatch.setattr(sys, "argv", ["experiments", "table5", *OWN])
+    command.main()
+    assert (short.path / "params.yaml").read_bytes() == parameters
+    (row,) = store.kept("table5")
+    assert (row["dataset"], row["seed"], row["variant"]) == ("own", 3, "1-5")
+    found = short.path / "models/private/personal/own/dp_moments/pppfl-dp_moments/results.json"
+    after = {client: entry["after"] for client, entry in json.loads(found.read_text())["clients"].items()}
+    entry = row["methods"]["pppfl/dp_moments"]
+    assert {client: own["accuracy"] for client, own in entry["clients"].items()} == {
+        client: scores["accuracy"] for client, scores in after.items()
+    }
+    assert set(after) == {"c0", "c1"} and entry["rounds"] == 2 and entry["bytes_up"] > 0 and entry["candidates"] == 1
+    shared = row["shared_per_round"]["dp_moments"]
+    assert len(shared) == 3 and all(own["global_before"] == shared[-1] for own in entry["clients"].values())
+    assert entry["curve"] == [{"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}]
+    quality = row["fidelity"]["clients"]["dp_moments"]
+    assert all(1 <= scores["inception_score"] <= 3 and scores["fid"] > 0 for scores in quality.values())
+    for kind in ("csv", "md", "png"):
+        assert (short.path / f"experiments/results/table5.{kind}").stat().st_size > 100
+    assert "table5-own-1-5-seed3" in short.dvc("exp", "list", "--name-only").stdout
+    tracked = short.git("status", "--porcelain").splitlines()
+    assert all(line.endswith(("experiments/results/", "dvc.lock")) for line in tracked), tracked
+
+    monkeypatch.setattr(running, "reproduce", lambda *_: pytest.fail("measured twice"))
+    monkeypatch.setattr(reading, "figures", lambda *_: pytest.fail("read twice"))
+    command.main()
+    assert "table5.md, .csv and .png: 1 runs" in capsys.readouterr().out
+
+    short.edit(lambda params: params["meta"].update(rounds=3))
+    with pytest.raises(SystemExit, match="not committed"):
+        command.main()
+    short.git("commit", "-qam", "other rounds")
+    with pytest.raises(pytest.fail.Exception, match="measured twice"):
+        command.main()

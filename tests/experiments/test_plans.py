@@ -1,0 +1,117 @@
+"""The plans against params.yaml and dvc.yaml: what DVC makes of each is what was planned, and there is such a stage."""
+
+import itertools
+import math
+import re
+
+import pytest
+from dvc.utils.cli_parse import to_path_overrides
+from dvc.utils.hydra import apply_overrides
+from project import ROOT
+from ruamel.yaml import YAML
+
+from experiments import parameters
+from experiments.plans import GROUPS, STORES, Asked, Run
+from pipelines import config
+from pipelines.reporting import collect
+
+STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
+
+
+def produced(params: config.Params) -> set[str]:
+    """Names of all stages of dvc.yaml under these parameters."""
+    content, names = params.model_dump(), set()
+    for stage, entry in STAGES.items():
+        lists = []
+        for template in entry.get("matrix", {}).values():
+            node = content
+            for part in template[2:-1].split("."):
+                node = node[part]
+            lists.append(list(node))
+        names |= {f"{stage}@{'-'.join(cell)}" if cell else stage for cell in itertools.product(*lists)}
+    return names
+
+
+def first_of_each_variant(store: str, asked: Asked) -> list[Run]:
+    return [run for run in STORES[store](asked) if run.seed == 0 and run.dataset == asked.datasets[0]]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_target_is_a_stage_and_every_method_has_results(store, asked, params):
+    for run in STORES[store](asked):
+        own = parameters.resolved(params, run.overrides)
+        assert own.seed == run.seed and own.datasets == [run.dataset]
+        assert run.targets and set(run.targets) <= produced(own)
+        assert run.methods and set(run.methods) <= set(collect.method_folders(own, run.dataset))
+        assert len(set(run.targets)) == len(run.targets) and len(set(run.methods)) == len(run.methods)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_dvc_makes_of_the_arguments_what_was_planned(store, asked, params, tmp_path):
+    """Hydra's grammar, DVC's merging into a file with aliases, and every key is there: DVC refuses a new one."""
+    for run in first_of_each_variant(store, asked):
+        copy = tmp_path / "params.yaml"
+        copy.write_text((ROOT / "params.yaml").read_text())
+        written = parameters.arguments(run.overrides)
+        assert written[::2] == ["-S"] * len(run.overrides)
+        (overrides,) = to_path_overrides(written[1::2]).values()
+        apply_overrides(copy, overrides)
+        assert config.load(copy) == parameters.resolved(params, run.overrides)
+
+
+@pytest.mark.parametrize("store", ["table2", "table3"])
+def test_the_papers_setting(store, asked, params):
+    for run in STORES[store](asked):
+        own = parameters.resolved(params, run.overrides)
+        assert (own.partition.scheme, own.partition.alpha, own.partition.small) == ("dirichlet", 0.5, None)
+        assert sorted(client.epsilon for client in own.clients.values()) == [1, 3, 5, 8, 10]
+        assert own.prepare.root == "../archives"
+        for name in ("meta", "pppfl_paper", "fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "reptile", "sda_fl"):
+            assert own.training(run.dataset, name).rounds == 30, name
+
+
+def test_all_of_a_runs_baselines_are_its_targets_and_are_read(asked):
+    for run in STORES["table2"](asked):
+        algorithms = run.overrides["baselines.algorithms"]
+        targets = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if "baseline" in target}
+        assert targets == set(algorithms)
+        read = {method.partition("/")[0] for method in run.methods}
+        assert read == {*algorithms, "pppfl", "own_synthetic", "best_single"} - {"single"}
+
+
+def test_only_table3_has_the_gan_and_no_private_generator(asked):
+    for store, plan in STORES.items():
+        for run in plan(asked):
+            assert (run.overrides["synthesis.generators"] == ["gan"]) == (store == "table3")
+
+
+def test_table5_draws_all_epsilons_from_one_group_and_changes_nothing_else(asked):
+    own = [run for run in STORES["table5"](asked) if run.dataset == "mnist" and run.seed == 1]
+    assert [run.variant for run in own] == list(GROUPS)
+    rest = []
+    for run in own:
+        drawn = [value for key, value in run.overrides.items() if key.endswith(".epsilon")]
+        assert len(drawn) == 5 and set(drawn) <= set(GROUPS[run.variant])
+        assert run.variant == "inf" or len(set(drawn)) == 5
+        rest.append({key: value for key, value in run.overrides.items() if not key.endswith(".epsilon")})
+    assert rest[0] == rest[1] == rest[2]
+    assert all(math.isinf(value) for key, value in own[2].overrides.items() if key.endswith(".epsilon"))
+    other = next(run for run in STORES["table5"](asked) if run.seed == 0)
+    assert [*other.overrides.values()] != [*own[0].overrides.values()]
+
+
+def test_figure2_switches_both_stabilisers_each_way(asked):
+    own = [run.overrides for run in first_of_each_variant("figure2", asked)]
+    assert {(run["meta.ema"], run["meta.cosine"]) for run in own} == set(itertools.product([True, False], repeat=2))
+    assert {run["fine_tune.every"] for run in own} == {5}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_names_are_unique_and_fit_for_a_git_reference(store, asked):
+    names = [run.name for run in STORES[store](asked)]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in names)
+
+
+def test_every_data_set_once_before_any_seed_twice(asked):
+    assert [run.seed for run in STORES["table2"](asked)] == [0, 0, 0, 1, 1, 1]

@@ -1,0 +1,85 @@
+"""Tables from hand-made runs whose means are known."""
+
+import pytest
+
+from experiments import published, summaries, tables
+
+
+def line(table: list[dict], **of) -> dict:
+    (found,) = [row for row in table if all(row[name] == value for name, value in of.items())]
+    return found
+
+
+def test_means_and_paired_differences_are_over_seeds_and_clients(of_table2):
+    table = tables.table2(of_table2)
+    ours = line(table, method="pppfl")
+    assert ours["cells"] == 4 and ours["generator"] == "dp_moments"
+    assert ours["accuracy"] == pytest.approx((0.9 + 0.8 + 0.8 + 0.9) / 4)
+    assert ours["macro_f1"] == pytest.approx(ours["accuracy"] - 0.1)
+    assert ours["over_local"] == pytest.approx(0.2)
+    assert 0.099 < ours["over_local_low"] < 0.2 < ours["over_local_high"] < 0.401
+    assert ours["bmta_test_selected"] == 0.9 and "bmta" not in ours
+    assert (ours["published_bmt_f1"], ours["published_bmta"]) == published.TABLE2["pppfl"]["mnist"]
+
+
+def test_what_cannot_be_told_is_empty(of_table2):
+    table = tables.table2(of_table2)
+    assert line(table, method="local")["over_local"] is None
+    same = line(table, method="fedavg")
+    assert same["over_local"] == 0 and same["over_local_low"] is None
+    assert same["seconds"] is None
+    assert line(table, method="own_synthetic")["published_bmta"] is None
+
+
+def test_an_upper_bound_says_what_it_is(of_table2):
+    real = line(tables.table2(of_table2), method="fedavg_real")
+    assert real["upper_bound"] and real["guarantee"] == "none" and real["epsilon_max"] == float("inf")
+
+
+def test_cells_of_other_data_sets_are_apart(of_table2):
+    other = [{**row, "dataset": "fashion_mnist"} for row in of_table2[:1]]
+    table = tables.table2([*of_table2, *other])
+    assert line(table, method="pppfl", dataset="fashion_mnist")["cells"] == 2
+    assert line(table, method="pppfl", dataset="mnist")["cells"] == 4
+
+
+def test_pairs_are_the_cells_that_both_have():
+    one, other = {(0, "c0"): 0.5, (0, "c1"): 0.9, (1, "c0"): 0.1}, {(0, "c0"): 0.4, (0, "c1"): 0.6}
+    assert summaries.paired(one, other, "any").value == pytest.approx(0.2)
+
+
+def test_equal_differences_have_no_interval_of_no_width():
+    one, other = {(0, "c0"): 0.3, (0, "c1"): 0.9}, {(0, "c0"): 0.1, (0, "c1"): 0.7}
+    assert one[0, "c0"] - other[0, "c0"] != one[0, "c1"] - other[0, "c1"]  # in floats
+    assert summaries.paired(one, other, "any") == (pytest.approx(0.2), None, None)
+
+
+def test_table4_takes_each_flow_from_its_method_and_moment(of_table2):
+    table = tables.table4(of_table2)
+    accuracy = {row["flow"]: row["accuracy"] for row in table}
+    assert accuracy == pytest.approx(
+        {
+            "local, secret / secret": 0.65,
+            "local, synthetic / secret": 0.25,
+            "collaborative, synthetic / secret": 0.4,
+            "collaborative, synthetic + fine-tuning / secret": 0.65,
+            "collaborative, secret / secret": 0.95,
+        }
+    )
+    assert set(accuracy) == set(published.TABLE4)
+    row = line(table, flow="local, synthetic / secret")
+    assert (row["published_bmt_f1"], row["published_bmta"]) == (0.3021, 0.3371)
+    assert row["over_local"] == pytest.approx(0.25 - 0.65)
+
+
+def test_figure4_pairs_each_cells_gain_with_its_local_accuracy(of_table2):
+    (row,) = tables.figure4(of_table2)
+    assert row["n"] == 4 and row["generator"] == "dp_moments"
+    # local .8 .6 .7 .5 gains .1 .2 .1 .4: ranks 4 2 3 1 against 1.5 3 1.5 4
+    assert row["spearman"] == pytest.approx(-0.9486833)
+
+
+def test_no_published_figure_is_an_accuracy_above_one():
+    for table in (published.TABLE2, published.TABLE3, published.TABLE4):
+        for row in table.values():
+            assert all(0 < value < 1 for figures in row.values() for value in figures if value is not None)

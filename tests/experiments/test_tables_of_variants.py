@@ -1,0 +1,56 @@
+"""Table V and Figure 2: runs of several variants held against each other on the same cells."""
+
+import pytest
+from kept_runs import method, run
+
+from experiments import tables
+
+
+@pytest.fixture
+def of_table5() -> list[dict]:
+    accuracy = {"1-5": (0.5, 0.7), "6-10": (0.6, 0.8), "inf": (0.9, 0.8)}
+    score = {"1-5": 1.5, "6-10": 2.0, "inf": 3.0}
+    return [
+        run(
+            0,
+            {"pppfl/dp_moments": method(*values)},
+            variant=group,
+            fidelity={
+                "judge_accuracy": 0.99,
+                "inception_score_real": 9.0,
+                "clients": {
+                    "dp_moments": {
+                        "c0": {"fid": 2.0, "fid_floor": 1.0, "inception_score": score[group]},
+                        "c1": {"fid": 4.0, "fid_floor": 1.0, "inception_score": score[group] + 1},
+                    }
+                },
+            },
+        )
+        for group, values in accuracy.items()
+    ]
+
+
+def test_table5_holds_each_group_against_infinite_epsilon(of_table5):
+    first, second, last = tables.table5(of_table5)
+    assert [row["epsilon"] for row in (first, second, last)] == ["1-5", "6-10", "inf"]
+    assert first["over_inf"] == pytest.approx(((0.5 - 0.9) + (0.7 - 0.8)) / 2)
+    assert second["over_inf"] == pytest.approx(-0.15)
+    assert last["over_inf"] is None
+    assert (first["inception_score"], first["fid"], first["fid_floor"]) == (2.0, 3.0, 1.0)
+    assert (first["published_inception_score"], first["published_fid"]) == (1.2242, 407.55)
+    assert (first["published_bmta"], first["published_bmt_f1"]) == (0.8133, 0.7454)
+
+
+def test_table5_without_infinite_epsilon_compares_nothing(of_table5):
+    table = tables.table5(of_table5[:2])
+    assert [row["over_inf"] for row in table] == [None, None] and table[0]["accuracy"] == pytest.approx(0.6)
+
+
+def test_figure2_holds_each_variant_against_neither_stabiliser():
+    accuracy = {"EMA": (0.6, 0.8), "EMA and cosine": (0.9, 0.9), "cosine": (0.5, 0.7), "neither": (0.5, 0.6)}
+    rows = [run(0, {"pppfl/datalens": method(*values)}, variant=name) for name, values in accuracy.items()]
+    table = {row["stabilisers"]: row for row in tables.figure2(rows)}
+    assert list(table) == ["neither", "EMA", "cosine", "EMA and cosine"]
+    assert table["neither"]["over_neither"] is None and table["neither"]["shared_accuracy"] == pytest.approx(0.2)
+    assert table["EMA"]["over_neither"] == pytest.approx(0.15)
+    assert table["EMA and cosine"]["over_neither"] == pytest.approx(0.35)
