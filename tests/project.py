@@ -61,7 +61,7 @@ def tiny(params: dict) -> None:
     params["profiles"]["own"]["datalens"]["steps"] = 2
     params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
     params["partition"].update(clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20})
-    params["profiles"]["own"]["images"] = 60
+    params["profiles"]["own"] |= {"images": 60, "training": {}}
     params["quality"]["repeats"] = 1
     params["meta"]["rounds"] = 2
     params["fine_tune"].update(epochs=2, every=2)
