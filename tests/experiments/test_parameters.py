@@ -22,8 +22,8 @@ def test_a_value_that_may_not_be_is_a_sentence(params):
 
 
 def test_an_override_changes_that_key_alone(params):
-    found = parameters.resolved(params, {"meta.ema": False, "partition.small": None})
-    assert found.meta.ema is False and params.meta.ema is True and found.baselines.pppfl_real.ema is True
+    found = parameters.resolved(params, {"meta.ema": True, "partition.small": None})
+    assert found.meta.ema is True and params.meta.ema is False and found.baselines.pppfl_real.ema is False
     assert found.model_copy(update={"meta": params.meta, "partition": params.partition}) == params
 
 
