@@ -3,9 +3,16 @@
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with any kind of colour vision; markers and dashes tell generators apart again.
+# Okabe and Ito's colours, told apart with any kind of colour vision, for the methods most looked at.
 COLOURS = {"pppfl": "#0072B2", "fedavg": "#E69F00", "pooled": "#009E73", "dpsgd": "#D55E00", "local": "#4d4d4d"}
-COLOURS |= {"fedmeta": "#56B4E9", "scaffold": "#CC79A7"}  # the others share OTHER
+COLOURS |= {
+    "fedmeta": "#56B4E9",
+    "scaffold": "#CC79A7",
+    "fedprox": "#8c6d31",
+    "fednova": "#bcbd22",
+    "reptile": "#6b4c9a",
+}
+COLOURS |= {"sda_fl": "#17a398", "pppfl_paper": "#12355b", "fedavg_real": "#E69F00", "pppfl_real": "#0072B2"}
 OTHER, INK, FAINT = "#8c8c8c", "#333333", "#dddddd"
 MARKERS = "osD^v"
 DPI = 150
@@ -37,7 +44,7 @@ def label(axes, title: str, x: str, y: str) -> None:
 def legend(drawn: Figure, handles: list) -> None:
     """Under the panels, for both."""
     if handles:
-        drawn.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), frameon=False, fontsize=9)
+        drawn.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False, fontsize=9)
 
 
 def save(drawn: Figure, path) -> None:

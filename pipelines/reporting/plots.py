@@ -9,26 +9,31 @@ from pipelines.reporting.findings import marked
 from pipelines.reporting.tables import with_rounds
 
 REFERENCES = ("local", "random_init")  # no rounds: drawn as level lines
-DASHES = ("-", "--", ":", "-.", (0, (5, 1)))
 DOT = {"ls": "", "marker": "o", "ms": 4.5, "mfc": "white", "mec": canvas.INK, "mew": 0.8, "zorder": 3, "clip_on": False}
 INTERVAL = {"color": canvas.INK, "lw": 1.6, "solid_capstyle": "butt", "zorder": 5}
 WORST = {"ls": "", "marker": "D", "ms": 6, "mfc": "black", "mec": "white", "zorder": 4, "clip_on": False}
 
 
 def rounds(curves: dict[str, list[dict]], generators: list[str], upper_bounds: Collection[str] = ()) -> Figure:
-    """Accuracy per round: the shared model on the global test set, and after fine-tuning at home."""
-    figure = canvas.figure(4.2)
-    shared, home = figure.subplots(1, 2)
-    for method, rows in with_rounds(curves).items():
-        x, style = [row["round"] for row in rows], _line(method, generators)
-        shared.plot(x, [row["global_accuracy"] for row in rows], label=marked(method, method in upper_bounds), **style)
-        home.plot(x, [row["accuracy_after"] for row in rows], **style)
-    for method in [name for name in REFERENCES if name in curves]:
-        _level(home, method, curves[method][-1]["accuracy_after"])
-    canvas.label(shared, "The shared model, before fine-tuning", "round", "accuracy on the global test set")
-    canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
-    shared.set_ylim(bottom=0)
-    canvas.legend(figure, shared.get_legend_handles_labels()[0])
+    """Accuracy per round, a row of two panels per generator: the shared model on the global test set, and after
+    fine-tuning at home. Methods without a generator stand in every row."""
+    figure = canvas.figure(1.2 + 3.1 * len(generators))
+    panels = figure.subplots(len(generators), 2, squeeze=False)
+    for generator, (shared, home) in zip(generators, panels):
+        for method, rows in with_rounds(curves).items():
+            algorithm, _, own = method.partition("/")
+            if own in ("", generator):
+                x, style = [row["round"] for row in rows], _line(algorithm, method in upper_bounds)
+                name = marked(algorithm, method in upper_bounds)
+                shared.plot(x, [row["global_accuracy"] for row in rows], label=name, **style)
+                home.plot(x, [row["accuracy_after"] for row in rows], **style)
+        for method in [name for name in REFERENCES if name in curves]:
+            _level(home, method, curves[method][-1]["accuracy_after"])
+        canvas.label(shared, f"{generator}: the shared model", "round", "accuracy on the global test set")
+        canvas.label(home, f"{generator}: after fine-tuning at home", "round", "mean accuracy over clients")
+        shared.set_ylim(bottom=0)
+    named = {name: line for shared, _ in panels for line, name in zip(*shared.get_legend_handles_labels())}
+    canvas.legend(figure, list(named.values()))
     return figure
 
 
@@ -68,10 +73,5 @@ def _level(axes, method: str, value: float) -> None:
     axes.annotate(method, ha="right", size=8, color=colour, **place)
 
 
-def _line(method: str, generators: list[str]) -> dict:
-    generator = method.partition("/")[2]
-    if generator not in generators:
-        return {"color": canvas.colour(method), "lw": 2.4}
-    index = generators.index(generator)
-    mark = {"marker": canvas.MARKERS[index % len(canvas.MARKERS)], "ls": DASHES[index % len(DASHES)]}
-    return {"color": canvas.colour(method), "lw": 1.8, "ms": 4.5, **mark}
+def _line(algorithm: str, upper_bound: bool) -> dict:
+    return {"color": canvas.colour(algorithm), "lw": 1.8, "ls": ":" if upper_bound else "-", "marker": "o", "ms": 3.5}

@@ -1,15 +1,17 @@
 from pipelines.reporting import plots
 
 
-def test_a_line_per_method_with_rounds_and_a_level_line_for_the_others(run):
-    read = run.read()
-    shared, home = plots.rounds(read["curves"], run.params.synthesis.generators).axes
-    assert [line.get_label() for line in shared.lines] == [
-        name for name in read["curves"] if "/" in name or name == "dpsgd"
-    ]
-    assert list(shared.lines[0].get_xdata()) == [0, 3, 4]
-    assert list(shared.lines[0].get_ydata()) == [0.0, 0.3, 0.4]
-    assert [list(line.get_ydata()) for line in home.lines[-2:]] == [[0.7, 0.7]] * 2
+def test_a_row_per_generator_a_line_per_method_with_rounds_and_a_level_line_for_the_others(run):
+    read, generators = run.read(), run.params.synthesis.generators
+    panels = plots.rounds(read["curves"], generators).axes
+    for generator, shared, home in zip(generators, panels[::2], panels[1::2], strict=True):
+        names = [name for name in read["curves"] if name.endswith(f"/{generator}") or name == "dpsgd"]
+        assert [line.get_label() for line in shared.lines] == [name.partition("/")[0] for name in names]
+        for line, name in zip(shared.lines, names):
+            assert list(line.get_ydata()) == [row["global_accuracy"] for row in read["curves"][name]]
+        assert [list(line.get_ydata()) for line in home.lines[-2:]] == [[0.7, 0.7]] * 2
+    assert list(panels[0].lines[0].get_xdata()) == [0, 3, 4]
+    assert list(panels[0].lines[0].get_ydata()) == [0.0, 0.3, 0.4]
 
 
 def test_the_bars_are_the_means_and_the_diamonds_the_worst_clients(run):
@@ -39,11 +41,12 @@ def test_an_upper_bound_is_marked_on_both_pictures(run):
     marked = [text.get_text() for text in axes.get_yticklabels() if "not private" in text.get_text()]
     assert marked == ["fedavg/datalens\n(upper bound, not private)"]
     assert [bool(bar.get_hatch()) for bar in axes.patches].count(True) == 1
-    shared = plots.rounds(run.read()["curves"], run.params.synthesis.generators, ["fedavg/datalens"]).axes[0]
-    assert "fedavg/datalens (upper bound, not private)" in [line.get_label() for line in shared.lines]
+    panels = plots.rounds(run.read()["curves"], run.params.synthesis.generators, ["fedavg/datalens"]).axes[::2]
+    bounds = [line.get_label() for shared in panels for line in shared.lines if "not private" in line.get_label()]
+    assert bounds == ["fedavg (upper bound, not private)"]
 
 
 def test_a_method_of_which_the_last_round_alone_was_fine_tuned_still_has_rounds(run):
     curves = {method: rows[-1:] for method, rows in run.read()["curves"].items()}
-    shared, _ = plots.rounds(curves, run.params.synthesis.generators).axes
-    assert [list(line.get_xdata()) for line in shared.lines] == [[4]] * 5
+    for shared in plots.rounds(curves, run.params.synthesis.generators).axes[::2]:
+        assert [list(line.get_xdata()) for line in shared.lines] == [[4]] * 3
