@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.rdp import compute_epsilon, rdp_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opacus.accountants.analysis import rdp as opacus_rdp
 
@@ -72,9 +72,24 @@ def test_fractional_orders_of_dp_accounting_are_safe_but_loose():
 
 @settings(deadline=None, max_examples=60)
 @given(noise=st.floats(0.4, 20), rate=st.floats(1e-3, 0.95), order=st.floats(1.05, 40))
+@example(noise=1.0, rate=0.5, order=1.999999999999993)  # the series' far terms fall on poles
 def test_the_curve_is_the_integral_of_its_definition(noise, rate, order):
     expected = integrated(noise, rate, order)
     assert rho(noise_multiplier=noise, sampling_rate=rate, order=order) == pytest.approx(expected, rel=1e-5, abs=1e-11)
+
+
+@pytest.mark.parametrize("order", [2, 3, 10, 40])
+@pytest.mark.parametrize("steps", [1, 3, 10, 1000, 10**6, 10**9])
+def test_orders_within_rounding_of_an_integer_cost_what_it_costs(order, steps):
+    whole = rho(noise_multiplier=1.0, sampling_rate=0.1, order=order)
+    for side in (-1, 1):
+        near = order + side * steps * np.spacing(float(order))
+        assert rho(noise_multiplier=1.0, sampling_rate=0.1, order=near) == pytest.approx(whole, rel=1e-5)
+
+
+def test_arithmetic_that_fails_is_never_free(monkeypatch):
+    monkeypatch.setattr(renyi, "_log_moment_fractional", lambda *_: math.nan)
+    assert rho(noise_multiplier=1.234, sampling_rate=0.1, order=2.34567) == math.inf
 
 
 @settings(deadline=None, max_examples=60)
