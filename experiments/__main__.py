@@ -16,7 +16,6 @@ private is refused unless --publish-private says that it is meant.
 
 import argparse
 import signal
-import sys
 
 from tqdm import tqdm
 
@@ -24,7 +23,9 @@ from experiments import catalogue, parameters, running, store
 from experiments.plans import STORES, Asked
 from pipelines import config
 from pipelines.datasets.sources import PUBLIC
-from pipelines.errors import UserError
+from pipelines.errors import UserError, told_in_a_sentence
+
+INTERRUPTED = "Interrupted. Runs that were done are kept, and DVC keeps the stages of this one that were."
 
 
 def main() -> None:
@@ -37,19 +38,13 @@ def main() -> None:
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
     parser.add_argument("--publish-private", action="store_true", help="also data sets that are no public benchmark")
     given = parser.parse_args()
-    try:
+    with told_in_a_sentence(interrupted=INTERRUPTED):
         params = config.load()
         _check(params, given)
         asked = Asked(tuple(given.datasets), tuple(given.seeds), tuple(params.clients), given.images)
         running.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, asked, params)
         publish(given.name, params)
-    except UserError as error:
-        sys.exit(f"Error: {error}")
-    except OSError as error:
-        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
-    except KeyboardInterrupt:
-        sys.exit("Interrupted. Runs that were done are kept, and DVC keeps the stages of this one that were.")
 
 
 def measure(name: str, asked: Asked, params: config.Params) -> None:

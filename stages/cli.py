@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from pipelines import config
-from pipelines.errors import UserError
+from pipelines.errors import UserError, told_in_a_sentence
 
 
 def main(run: Callable, *arguments: str) -> None:
@@ -14,16 +14,10 @@ def main(run: Callable, *arguments: str) -> None:
     for argument in arguments:
         parser.add_argument(f"--{argument}", required=True)
     names = vars(parser.parse_args())
-    try:
+    with told_in_a_sentence():
         params = config.load()
         _check_names(params, names)
         run(params, *(names[argument] for argument in arguments))
-    except UserError as error:
-        sys.exit(f"Error: {error}")
-    except OSError as error:
-        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
-    except KeyboardInterrupt:
-        sys.exit("Interrupted.")
 
 
 def _check_names(params: config.Params, names: dict[str, str]) -> None:

@@ -1,29 +1,19 @@
 """new_clients@DATASET-GENERATOR: clients held out of the shared training, which then adapt with few labels. Private."""
 
-from functools import partial
-
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.federation import methods, new_clients
-from pipelines.federation.task import Task
+from pipelines.federation.task import of_clients
 from pipelines.files import new_folder, write_json
-from pipelines.training import classify
-from pipelines.training.tensors import device
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
-    settings, profile, clients = params.training(dataset, "new_clients"), params.profiles[dataset], list(params.clients)
+    settings, clients = params.training(dataset, "new_clients"), list(params.clients)
     blocks = {algorithm: methods.block(algorithm) for algorithm in settings.algorithms}
-    task = Task(
-        data=exports.images(dataset, clients, generator),
-        build=partial(classify.new, profile, seeds.derive(params.seed, "init", dataset), device(params.device)),
-        augmentation=profile.augmentation,
-        epsilons={client: params.clients[client].epsilon for client in clients},
-        seed=seeds.derive(params.seed, "new_clients", dataset, generator),
-    )
+    task = of_clients(params, dataset, exports.images(dataset, clients, generator), "new_clients", generator)
     found = new_clients.study(
         task,
         shards.read_all(dataset, settings.held_out),

@@ -6,7 +6,6 @@ Most train on the clients' synthetic sets, once per generator, then all are fine
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 from pipelines import paths, seeds
 from pipelines.blocks.training import FineTune
@@ -15,10 +14,8 @@ from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
 from pipelines.federation import baselines, methods, outcome, personalise
-from pipelines.federation.task import Task
+from pipelines.federation.task import of_clients
 from pipelines.files import new_folder
-from pipelines.training import classify
-from pipelines.training.tensors import device
 from stages.cli import main
 
 NOTHING_LEAVES = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
@@ -28,24 +25,16 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 def run(params: Params, dataset: str, algorithm: str) -> None:
     own = shards.read_all(dataset, list(params.clients))
     everyone = containers.load(paths.prepared(dataset) / "test.npz")
-    profile, seed = params.profiles[dataset], seeds.derive(params.seed, "init", dataset)
-    build = partial(classify.new, profile, seed, device(params.device))
     with new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
-            task = Task(
-                data=data,
-                build=build,
-                augmentation=profile.augmentation if generator else None,
-                epsilons={client: params.clients[client].epsilon for client in data},
-                seed=seeds.derive(params.seed, algorithm, dataset, generator or "private"),
-            )
+            task = of_clients(params, dataset, data, algorithm, generator)
             for name, trained in baselines.trained(algorithm, task, params.training(dataset, algorithm)).items():
                 method = f"{name}/{generator}" if generator else name
                 found = personalise.from_each_own(
                     trained.models,
                     own,
                     everyone,
-                    build=build,
+                    build=task.build,
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
                 )

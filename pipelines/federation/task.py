@@ -10,12 +10,14 @@ from torch import nn
 
 from pipelines import seeds
 from pipelines.blocks.data import Augmentation
+from pipelines.config import Params
 from pipelines.datasets.containers import Images
 from pipelines.federation import local, rounds
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.rules import Block
-from pipelines.training.tensors import State, state_of
+from pipelines.training import classify
+from pipelines.training.tensors import State, device, state_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,19 @@ class Task:
 
     def local(self, client: str) -> local.Local:
         return local.hold(self.build(), self.data[client], self.augmentation, seeds.derive(self.seed, client))
+
+
+def of_clients(params: Params, dataset: str, data: dict[str, Images], purpose: str, generator: str | None) -> Task:
+    """The roster's task for a stage. Every method of a data set begins from the same model; `purpose` and the
+    generator, None for private records, give each its own batches. Private records are not warped."""
+    profile, first = params.profiles[dataset], seeds.derive(params.seed, "init", dataset)
+    return Task(
+        data=data,
+        build=partial(classify.new, profile, first, device(params.device)),
+        augmentation=profile.augmentation if generator else None,
+        epsilons={client: params.clients[client].epsilon for client in data},
+        seed=seeds.derive(params.seed, purpose, dataset, generator or "private"),
+    )
 
 
 class Remembering:

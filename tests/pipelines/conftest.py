@@ -6,6 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: small
 
 import numpy as np
 import pytest
+from blocks import DATALENS
 
 from pipelines.blocks.data import Partition
 from pipelines.blocks.generators import Datalens, DpMoments
@@ -49,31 +50,7 @@ def moments_settings():
 @pytest.fixture
 def datalens_settings():
     """Factory of Datalens blocks."""
-    base = {
-        "teachers": 6,
-        "teacher_network": "mlp",
-        "generator_network": "mlp",
-        "steps": 2,
-        "batch": 3,
-        "top_k": 4,
-        "clip": 1e-5,
-        "stochastic": True,
-        "threshold": None,
-        "centre_votes": False,
-        "vote_cutoff": None,
-        "labels": "in_turn",
-        "wrong_labels": True,
-        "teacher_steps": 1,
-        "teacher_warmup": 2,
-        "generator_steps": 1,
-        "step_length": 0.1,
-        "learning_rate": 1e-3,
-        "generator_learning_rate": 1e-3,
-        "teacher_hidden": 8,
-        "latent": 4,
-        "weak_plan": "warn",
-    }
-    return lambda **changes: Datalens.model_validate({**base, **changes})
+    return lambda **changes: Datalens.model_validate({**DATALENS, **changes})
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from blocks import DATALENS
 from scipy.stats import chi2, kstest
 
 from models import classifiers
@@ -74,20 +75,8 @@ def moments(release: int) -> Callable:
 def vote_sums(client: str, seed: int) -> np.ndarray:
     """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
     k, batch, steps = 20, 10, 4
-    block = {"teacher_network": "mlp", "generator_network": "mlp", "labels": "uniform", "wrong_labels": True}
-    block |= {"vote_cutoff": None}
-    block |= {"teachers": 4, "teacher_steps": 1, "teacher_warmup": 0, "teacher_hidden": 4, "learning_rate": 1e-3}
-    block |= {"generator_steps": 1, "generator_learning_rate": 1e-3, "latent": 4, "step_length": 0.1, "clip": 0.0}
-    settings = Datalens(
-        **block,
-        steps=steps,
-        batch=batch,
-        top_k=k,
-        stochastic=True,
-        threshold=None,
-        centre_votes=False,
-        weak_plan="warn",
-    )
+    asked = {"teachers": 4, "teacher_warmup": 0, "teacher_hidden": 4, "clip": 0.0, "labels": "uniform"}
+    settings = Datalens(**{**DATALENS, **asked, "steps": steps, "batch": batch, "top_k": k})
     space = Space(height=28, width=28, channels=1, classes=3)
     plan = datalens.plan(settings, BUDGET, space)
 

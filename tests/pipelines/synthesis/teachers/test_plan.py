@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from blocks import DATALENS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from pipelines.privacy.gaussian import Budget
 from pipelines.synthesis import datalens
 from pipelines.synthesis.registry import Space
 
+BASE = {**DATALENS, "teachers": 1000, "steps": 100, "batch": 10, "top_k": 50}
 BUDGET = Budget(10.0, 1e-5)
 MNIST = Space(28, 28, 1, 10)
 
@@ -35,32 +37,6 @@ def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
     lattice = details["sigma"] * details["lattice_steps_per_vote"]
     slack = accounting.rounding_slack(epsilon=epsilon, sigma=lattice, draws=batch * steps * 784)
     assert accounting.gdp_delta(epsilon=epsilon, mu=spent) + slack <= 1e-5 * (1 + 1e-7)
-
-
-BASE = {
-    "teachers": 1000,
-    "teacher_network": "mlp",
-    "generator_network": "mlp",
-    "steps": 100,
-    "batch": 10,
-    "top_k": 50,
-    "clip": 1e-5,
-    "stochastic": True,
-    "threshold": None,
-    "centre_votes": False,
-    "vote_cutoff": None,
-    "labels": "in_turn",
-    "wrong_labels": True,
-    "teacher_steps": 2,
-    "teacher_warmup": 10,
-    "generator_steps": 5,
-    "step_length": 0.1,
-    "learning_rate": 1e-3,
-    "generator_learning_rate": 1e-3,
-    "teacher_hidden": 8,
-    "latent": 4,
-    "weak_plan": "warn",
-}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""Blocks of parameters that several test files begin from. Nothing here follows params.yaml."""
+
+DATALENS = {
+    "teachers": 6,
+    "teacher_network": "mlp",
+    "generator_network": "mlp",
+    "steps": 2,
+    "batch": 3,
+    "top_k": 4,
+    "clip": 1e-5,
+    "stochastic": True,
+    "threshold": None,
+    "centre_votes": False,
+    "vote_cutoff": None,
+    "labels": "in_turn",
+    "wrong_labels": True,
+    "teacher_steps": 1,
+    "teacher_warmup": 2,
+    "generator_steps": 1,
+    "step_length": 0.1,
+    "learning_rate": 1e-3,
+    "generator_learning_rate": 1e-3,
+    "teacher_hidden": 8,
+    "latent": 4,
+    "weak_plan": "warn",
+}
