@@ -59,7 +59,7 @@ TABLE5 = _joined(
 )
 FIGURE2 = _joined(
     "PPPFL with its moving average and its cosine cycles each on and off. The paper prints curves alone, so no figure "
-    "stands beside ours. Its code has neither.",
+    "stands beside ours. Its code has neither. In the picture a band reaches from the least to the most of the seeds.",
     _PRIVACY,
     against="Differences are to neither of the two.",
 )

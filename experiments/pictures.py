@@ -1,5 +1,7 @@
 """The pictures: paired differences, Fig. 2's curves, Fig. 3's four figures against epsilon, Fig. 4's scatter."""
 
+from collections.abc import Iterable
+
 from matplotlib.figure import Figure
 
 from experiments.plans import GROUPS, STABILISERS
@@ -56,18 +58,18 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
-    """Fig. 2: a row of two panels per data set and generator; means over seeds."""
+    """Fig. 2: two panels per data set and generator; means over seeds, banded from the least to the most."""
     pairs = [(dataset, generator) for (dataset, generator), _ in _lines(table)]
     drawn = canvas.figure(3.2 * len(pairs))
     for (shared, home), (dataset, generator) in zip(drawn.subplots(len(pairs), 2, squeeze=False), pairs):
         variants = by([row for row in rows if row["dataset"] == dataset], "variant")
         for index, variant in enumerate(name for name in STABILISERS if name in variants):
             own, style = variants[variant], {"color": COLOURS[index], "label": variant}
-            curve = _mean_curve([row["shared_per_round"][generator] for row in own])
-            shared.plot(range(len(curve)), curve, **style)
+            curves = [row["shared_per_round"][generator] for row in own]
+            _banded(shared, range(len(curves[0])), curves, style)
             curves = [row["methods"][f"pppfl/{generator}"]["curve"] for row in own]
             x = [point["round"] for point in curves[0]]
-            home.plot(x, _mean_curve([[point["accuracy_after"] for point in one] for one in curves]), **style)
+            _banded(home, x, [[point["accuracy_after"] for point in one] for one in curves], style)
         canvas.label(shared, f"{dataset}, {generator}: the shared model", "round", "accuracy on the global test set")
         canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
@@ -129,5 +131,10 @@ def _key(drawn: Figure, colours: dict[str, str]) -> None:
     canvas.legend(drawn, handles)
 
 
-def _mean_curve(curves: list[list[float]]) -> list[float]:
-    return [mean(list(values)) for values in zip(*curves)]
+def _banded(axes, x: Iterable[int], curves: list[list[float]], style: dict) -> None:
+    """A curve per seed, as their mean and their extent."""
+    x = list(x)
+    axes.plot(x, [mean(list(values)) for values in zip(*curves)], **style)
+    if len(curves) > 1:
+        ends = [[pick(values) for values in zip(*curves)] for pick in (min, max)]
+        axes.fill_between(x, *ends, color=style["color"], alpha=0.13, lw=0)

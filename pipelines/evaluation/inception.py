@@ -10,15 +10,13 @@ from torch import nn
 from torch_fidelity.metric_isc import KEY_METRIC_ISC_MEAN, isc_features_to_metric
 
 from pipelines.datasets.containers import Images
-from pipelines.training.tensors import tensors
+from pipelines.training.tensors import logits, tensors
 
 
 def score(model: nn.Module, data: Images) -> float:
     """The inception score of `data` under a classifier of its images."""
     images, _ = tensors(data, next(model.parameters()).device)
-    model.eval()
-    with torch.no_grad():
-        return of_logits(torch.cat([model(part).cpu() for part in images.split(1000)]))
+    return of_logits(logits(model, images).cpu())
 
 
 def of_logits(logits: torch.Tensor) -> float:

@@ -1,20 +1,17 @@
 """Accuracy and macro-F1 on whole test sets, and the summary of a method over clients."""
 
 import numpy as np
-import torch
 from sklearn.metrics import f1_score
 from torch import nn
 
 from pipelines.datasets.containers import Images
-from pipelines.training.tensors import tensors
+from pipelines.training.tensors import logits, tensors
 
 
 def predictions(model: nn.Module, data: Images) -> np.ndarray:
     """int64 [n]: the most likely class of every image."""
     images, _ = tensors(data, next(model.parameters()).device)
-    model.eval()
-    with torch.no_grad():
-        return np.concatenate([model(part).argmax(1).cpu().numpy() for part in images.split(1000)])
+    return logits(model, images).argmax(1).cpu().numpy()
 
 
 def scores(model: nn.Module, data: Images) -> dict[str, float]:

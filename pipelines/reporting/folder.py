@@ -1,4 +1,8 @@
-"""The whole folder of reports: for each data set its summary, tables and pictures, and one page over all."""
+"""The whole folder of reports: for each data set its summary, tables and pictures, and one page over all.
+
+What `dvc metrics` and `dvc plots` read lies in folders of its own, a file per data set: dvc.yaml names the folders, and
+so need not know the data sets.
+"""
 
 from pathlib import Path
 
@@ -23,12 +27,12 @@ def write(folder: Path, params: Params) -> list[dict]:
     Raises:
         UserError: an artifact of the run is missing or cannot be read.
     """
-    reports = [_dataset(folder / dataset, params, dataset) for dataset in params.datasets]
+    reports = [_dataset(folder, params, dataset) for dataset in params.datasets]
     (folder / "index.html").write_text(html.page(params, reports))
     return [report["summary"] for report in reports]
 
 
-def _dataset(folder: Path, params: Params, dataset: str) -> dict:
+def _dataset(reports: Path, params: Params, dataset: str) -> dict:
     run = collect.read(params, dataset)
     facts = summary.build(params, dataset, run)
     bounds = [name for name, entry in facts["methods"].items() if entry["upper_bound"]]
@@ -40,14 +44,20 @@ def _dataset(folder: Path, params: Params, dataset: str) -> dict:
     newcomers = view(run, params.seed)
     if newcomers:
         figures["new_clients"] = new_clients_plot.new_clients(newcomers["points"])
-    folder.mkdir()
+    curves = {
+        "rounds": tables.rounds(run["curves"], "accuracy_after"),
+        "global_rounds": tables.rounds(run["curves"], "global_accuracy"),
+        "epsilon": tables.epsilon(facts),
+        "new_clients": tables.new_clients(newcomers["points"] if newcomers else {}),
+    }
+    folder = reports / dataset
+    for own in (folder, reports / "metrics", *(reports / "plots" / name for name in curves)):
+        own.mkdir(parents=True, exist_ok=True)
+    write_json(reports / "metrics" / f"{dataset}.json", tables.metrics(facts))
+    for name, rows in curves.items():
+        write_csv(reports / "plots" / name / f"{dataset}.csv", rows)
     write_json(folder / "summary.json", facts)
-    write_json(folder / "metrics.json", tables.metrics(facts))
-    write_csv(folder / "rounds.csv", tables.rounds(run["curves"], "accuracy_after"))
-    write_csv(folder / "global_rounds.csv", tables.rounds(run["curves"], "global_accuracy"))
-    write_csv(folder / "epsilon.csv", tables.epsilon(facts))
     write_csv(folder / "methods.csv", tables.methods(facts))
-    write_csv(folder / "new_clients.csv", tables.new_clients(newcomers["points"] if newcomers else {}))
     for name, figure in figures.items():
         canvas.save(figure, folder / f"{name}.png")
     pictures = {name: (folder / f"{name}.png").read_bytes() for name in figures}

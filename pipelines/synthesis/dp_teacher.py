@@ -26,7 +26,7 @@ from pipelines.privacy.per_sample import clipped_sum
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
 from pipelines.training import supervised
-from pipelines.training.tensors import state_of, tensors, with_state
+from pipelines.training.tensors import logits, state_of, tensors, with_state
 
 KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -80,9 +80,7 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     """Images of dp_moments with the classifier's labels."""
     data = dp_moments.sample(state, count, seed)
     model, (images, _) = classifier(state), tensors(data)
-    with torch.no_grad():
-        labels = torch.cat([model(part).argmax(1) for part in images.split(1000)])
-    return Images(data.images, labels.numpy(), data.ids)
+    return Images(data.images, logits(model, images).argmax(1).numpy(), data.ids)
 
 
 def classifier(state: dict[str, np.ndarray]) -> nn.Module:

@@ -10,7 +10,7 @@ from torch import nn
 from pipelines.blocks.data import Augmentation
 from pipelines.datasets.containers import Images
 from pipelines.training.augmentation import warp
-from pipelines.training.tensors import tensors
+from pipelines.training.tensors import logits, tensors
 
 
 def batches(count: int, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
@@ -79,9 +79,7 @@ class _Stopper:
         return self.patience is not None and epoch - self.best_epoch >= self.patience
 
     def _loss(self) -> float:
-        self.model.eval()
-        with torch.no_grad():
-            return F.cross_entropy(self.model(self.images), self.labels).item()
+        return F.cross_entropy(logits(self.model, self.images), self.labels).item()
 
     def _keep(self):
         self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}

@@ -10,6 +10,7 @@ from torch import nn
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 
+AT_ONCE = 250  # images of a forward pass: the activations of 1,000 leave the cache, and cost twice the time
 State = dict[str, np.ndarray]  # a model's weights as plain arrays: what messages and files carry
 
 
@@ -26,6 +27,13 @@ def tensors(data: Images, on: torch.device | str = "cpu") -> tuple[torch.Tensor,
     """(float32 [n, C, H, W] in [0, 1], int64 [n])."""
     pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).contiguous()
     return pixels.to(on), torch.from_numpy(data.labels).to(on)
+
+
+def logits(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """[n, K] of float images [n, C, H, W]: no gradients, evaluation mode."""
+    model.eval()
+    with torch.no_grad():
+        return torch.cat([model(part) for part in images.split(AT_ONCE)])
 
 
 def state_of(model: nn.Module) -> State:

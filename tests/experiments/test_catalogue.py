@@ -53,3 +53,16 @@ def test_the_page_marks_bounds_and_test_selection(kept, results):
     assert any("BMTA, test-selected" in line for line in lines)
     (ours,) = [line for line in lines if line.startswith("| `pppfl`")]
     assert "+0.200 [+0.1" in ours and "0.964" in ours and "1 kB" in ours
+
+
+def test_figure2_bands_the_extent_of_its_seeds(kept):
+    """One band for each of two panels and four variants; none for a single seed."""
+    (one,) = kept["figure2"][:1]
+    low = [value - 0.1 for value in one["shared_per_round"]["dp_moments"]]
+    two = [{**row, "seed": 1, "shared_per_round": {"dp_moments": low}} for row in kept["figure2"]]
+    experiment = catalogue.EXPERIMENTS["figure2"]
+    for rows, bands in ((kept["figure2"], 0), ([*kept["figure2"], *two], 2 * len(STABILISERS))):
+        drawn = experiment.picture(experiment.table(rows), rows)
+        assert sum(len(axes.collections) for axes in drawn.axes) == bands
+    heights = drawn.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert heights.min() == pytest.approx(min(low)) and heights.max() == pytest.approx(max(low) + 0.1)

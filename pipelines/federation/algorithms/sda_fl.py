@@ -14,10 +14,9 @@ from pipelines.federation.algorithms import fedavg
 from pipelines.federation.local import Local, sgd
 from pipelines.federation.messages import Payload
 from pipelines.federation.task import Task
-from pipelines.training.tensors import state_of, with_state
+from pipelines.training.tensors import logits, state_of, with_state
 
 server, server_step = fedavg.server, fedavg.server_step
-PART = 1000  # pool images labelled at a time
 
 
 def shared(task: Task) -> torch.Tensor:
@@ -36,8 +35,6 @@ def client_update(payload: Payload, *, local: Local, settings: SdaFl, shared: to
 
 def _sure(model: torch.nn.Module, pool: torch.Tensor, confidence: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(which images the model is sure of, bool [n]; their classes)."""
-    with torch.no_grad():
-        probabilities = torch.cat([model(part).softmax(1) for part in pool.split(PART)])
-    largest, labels = probabilities.max(1)
+    largest, labels = logits(model, pool).softmax(1).max(1)
     kept = largest >= confidence
     return kept, labels[kept]

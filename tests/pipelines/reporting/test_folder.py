@@ -1,31 +1,40 @@
 import json
+from pathlib import Path
 
 import pytest
+import yaml
+from project import ROOT
 
 from pipelines import paths
 from pipelines.errors import UserError
 from pipelines.files import read_csv
 from stages import report
 
+PLOTS = ("rounds", "global_rounds", "epsilon", "new_clients")
+
+
+def test_dvc_finds_its_metrics_and_plots_of_any_data_set(run):
+    report.run(run.params)
+    asked = yaml.safe_load((ROOT / "dvc.yaml").read_text())
+    (metrics,), plots = asked["metrics"], [item for entry in asked["plots"] for item in entry.items()]
+    assert list(map(str, Path(metrics).iterdir())) == ["reports/metrics/digits.json"]
+    for folder, plot in plots:
+        (file,) = Path(folder).iterdir()
+        columns = read_csv(file)[0]
+        assert file.name == "digits.csv" and plot["x"] in columns and set(plot["y"]) & set(columns)
+
 
 def test_the_stage_writes_every_file(run):
     report.run(run.params)
-    names = (
-        "summary.json",
-        "metrics.json",
-        "rounds.csv",
-        "global_rounds.csv",
-        "epsilon.csv",
-        "methods.csv",
-        "new_clients.csv",
-    )
+    own = ("summary.json", "methods.csv")
+    for_dvc = ("metrics/digits.json", *(f"plots/{name}/digits.csv" for name in PLOTS))
     pictures = ("methods.png", "rounds.png", "epsilon.png", "new_clients.png")
     found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
-    assert found == {"index.html", "salt", *(f"digits/{name}" for name in (*names, *pictures))}
+    assert found == {"index.html", "salt", *for_dvc, *(f"digits/{name}" for name in (*own, *pictures))}
     own = paths.REPORTS / "digits"
     assert json.loads((own / "summary.json").read_text())["dataset"] == "digits"
     assert all((own / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
-    home, shared = (read_csv(own / name)[1] for name in ("rounds.csv", "global_rounds.csv"))
+    home, shared = (read_csv(paths.REPORTS / "plots" / name / "digits.csv")[1] for name in ("rounds", "global_rounds"))
     assert (home["round"], home["pppfl/dp_moments"], shared["pppfl/dp_moments"]) == ("3", "0.73", "0.3")
     assert "local" not in home
 

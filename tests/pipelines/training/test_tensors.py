@@ -28,6 +28,14 @@ def test_a_state_goes_out_and_in_without_sharing_memory():
     assert any(parameter.any() for parameter in one.parameters())
 
 
+def test_logits_are_those_of_one_pass_whatever_the_parts():
+    model = classifiers.build("mlp", shape=(4, 4, 1), classes=3, seed=0).train()
+    images = torch.rand(2 * module.AT_ONCE + 7, 1, 4, 4)
+    found = module.logits(model, images)
+    assert torch.allclose(found, model(images), atol=1e-6) and found.shape == (len(images), 3)
+    assert not found.requires_grad and not model.training
+
+
 def test_devices_by_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert module.device("auto").type == module.device("cpu").type == "cpu"
