@@ -44,8 +44,8 @@ MUTANTS = [
     Mutant(
         "halve the sensitivity of dpsgd",
         "pipelines/privacy/per_sample.py",
-        "scale = (clipping_norm / norms",
-        "scale = (2 * clipping_norm / norms",
+        "return (clipping_norm / norms",
+        "return (2 * clipping_norm / norms",
         f"{T}/privacy/test_per_sample.py::test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm",
     ),
     Mutant(

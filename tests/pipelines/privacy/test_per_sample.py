@@ -1,7 +1,11 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from opacus import GradSampleModule
+from opacus.optimizers import DPOptimizer
 
 from models import classifiers
 from pipelines.privacy import per_sample
@@ -37,6 +41,37 @@ def test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm():
         moves.append(torch.sqrt(sum((whole[k] - part[k]).square().sum() for k in whole)).item())
     assert max(moves) <= 1.0 + 1e-5
     assert max(moves) > 0.99
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_equals_opacus(name):
+    """Its hooks and its optimiser's clipping, without noise."""
+    model = classifiers.build(name, shape=(16, 16, 1), classes=10, seed=0)
+    torch.manual_seed(5)
+    images, labels = torch.rand(9, 1, 16, 16), torch.randint(10, (9,))
+    ours = clipped_sum(model, images, labels, 0.5)
+    wrapped = GradSampleModule(copy.deepcopy(model))
+    optimiser = DPOptimizer(
+        torch.optim.SGD(wrapped.parameters(), lr=1.0), noise_multiplier=0.0, max_grad_norm=0.5, expected_batch_size=1
+    )
+    F.cross_entropy(wrapped(images), labels).backward()
+    optimiser.clip_and_accumulate()
+    for (key, total), parameter in zip(ours.items(), wrapped.parameters()):
+        np.testing.assert_allclose(total, parameter.summed_grad, atol=1e-6, err_msg=key)
+
+
+def test_a_scale_of_ones_sums_the_gradients_and_tells_their_norms():
+    model = classifiers.build("cnn", shape=(16, 16, 1), classes=10, seed=0)
+    torch.manual_seed(6)
+    images, labels = torch.rand(5, 1, 16, 16), torch.randint(10, (5,))
+    total, norms = per_sample.scaled_sum(model, images, labels, torch.ones_like)
+    whole = torch.autograd.grad(F.cross_entropy(model(images), labels, reduction="sum"), list(model.parameters()))
+    for ours, theirs in zip(total.values(), whole):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    for row in range(5):
+        (one,) = (clipped_sum(model, images[row : row + 1], labels[row : row + 1], 1e9),)
+        assert norms[row] == pytest.approx(sum(g.square().sum() for g in one.values()).sqrt().item(), rel=1e-5)
 
 
 def test_chunks_do_not_change_the_sum(monkeypatch):

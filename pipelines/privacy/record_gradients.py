@@ -1,0 +1,51 @@
+"""The gradients of n records in one layer: their norms, and their scaled sum.
+
+What is summed is what the norm was taken of, to the last bit but the rounding of a product: a norm by another order of
+summation could be off where hostile weights make the terms of a sum cancel, and the clipping norm would not hold.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+Sums = dict[str, torch.Tensor]
+
+
+@dataclass
+class Formed:
+    """gradients: {parameter: [n, size]}, of shapes `like`."""
+
+    gradients: Sums
+    like: dict[str, torch.Size]
+
+    def squares(self) -> torch.Tensor:
+        """float64 [n]: squared norms, over all its parameters."""
+        return sum(g.norm(dim=1).double().square() for g in self.gradients.values())
+
+    def sum(self, keep: torch.Tensor, scale: torch.Tensor) -> Sums:
+        """Of gradients times `scale` [n]; a record that `keep` leaves out adds nothing, be it inf or nan."""
+        return {name: (scale @ _kept(g, keep)).view(self.like[name]) for name, g in self.gradients.items()}
+
+
+@dataclass
+class Outer:
+    """A dense layer: a [n, in], g [n, out]; the gradients are g a^T, and g for the bias if there is one."""
+
+    weight: str
+    bias: str | None
+    a: torch.Tensor
+    g: torch.Tensor
+
+    def squares(self) -> torch.Tensor:
+        """float64, for the factors' squares overrun floats where the product does not."""
+        a, g = (x.double().square().sum(1) for x in (self.a, self.g))
+        return g * (a + bool(self.bias))
+
+    def sum(self, keep: torch.Tensor, scale: torch.Tensor) -> Sums:
+        g = scale[:, None] * _kept(self.g, keep)
+        found = {self.weight: g.T @ _kept(self.a, keep)}
+        return found | {self.bias: g.sum(0)} if self.bias else found
+
+
+def _kept(values: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+    return values if keep.all() else torch.where(keep[:, None], values, 0.0)
