@@ -5,11 +5,14 @@ from typing import Literal
 from pipelines.blocks.data import Augmentation
 from pipelines.rules import Block, Count, Fraction, Natural, NonNegative, OpenFraction, Positive, Share, number
 
+TeacherNetwork = Literal["mlp", "compact", "paper"]
+GeneratorNetwork = Literal["mlp", "paper", "conv"]
+
 
 class Datalens(Block):
     teachers: Count
-    teacher_network: Literal["mlp", "compact", "paper"]
-    generator_network: Literal["mlp", "paper", "conv"]
+    teacher_network: TeacherNetwork
+    generator_network: GeneratorNetwork
     steps: Count
     batch: Count
     top_k: Count
@@ -80,8 +83,11 @@ class DpMerf(Block):
 
 
 class Gan(Block):
+    generator_network: GeneratorNetwork
+    discriminator_network: TeacherNetwork
+    wrong_labels: bool
     steps: Count
-    batch: Count
+    batch: number(int, "[2, inf)")
     learning_rate: Positive
     hidden: Count
     latent: Count

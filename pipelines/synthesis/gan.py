@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from models.teachers import mlp
+from models.teachers import TEACHERS
 from pipelines.blocks.generators import Gan
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
@@ -37,11 +37,19 @@ def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
 def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
     """One discriminator on the whole shard, the generator through its gradients."""
     settings = plan.settings
-    generator = neural.generator("mlp", plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed)
+    generator = neural.generator(
+        settings.generator_network, plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed
+    )
     optimiser = torch.optim.Adam(generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999))
-    network = mlp(plan.space.shape, plan.space.classes, settings.hidden)
-    everyone = np.zeros(len(shard), np.int64)
-    critic = Block(network, shard, everyone, count=1, learning_rate=settings.learning_rate, seed=seed + 1)
+    critic = Block(
+        TEACHERS[settings.discriminator_network](plan.space.shape, plan.space.classes, settings.hidden),
+        shard,
+        np.zeros(len(shard), np.int64),
+        count=1,
+        learning_rate=settings.learning_rate,
+        seed=seed + 1,
+        wrong_labels=settings.wrong_labels,
+    )
     stream = torch.Generator().manual_seed(seed + 2)
     for _ in tqdm(range(settings.steps), desc="gan", disable=None, mininterval=1):
         z, labels = generator.draw(settings.batch, stream)

@@ -11,7 +11,8 @@ from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import gan, neural, registry
 
-SETTINGS = Gan(steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
+MLPS = {"generator_network": "mlp", "discriminator_network": "mlp", "wrong_labels": False}
+SETTINGS = Gan(**MLPS, steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
 
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))
@@ -63,6 +64,18 @@ def test_gan_approaches_its_records(records, small_space):
     fresh = neural.state(neural.generator("mlp", small_space, latent=3, hidden=9, seed=1))
     bright, grey = (neural.sample(weights, 50, seed=0).pixels.mean() for weights in (trained, fresh))
     assert bright > grey + 0.2
+
+
+@pytest.mark.parametrize("generator", ["conv", "paper"])
+@pytest.mark.parametrize("discriminator", ["compact", "paper"])
+def test_gan_with_convolutions(generator, discriminator, records, small_space):
+    networks = {"generator_network": generator, "discriminator_network": discriminator, "wrong_labels": True}
+    plan = gan.plan(SETTINGS.model_copy(update=networks), Budget(1.0, 1e-5), small_space)
+    trained = gan.fit(records(20, small_space), plan, OsEntropy(), seed=1)
+    fresh = neural.state(neural.generator(generator, small_space, latent=3, hidden=9, seed=1))
+    assert all(np.isfinite(array).all() for array in trained.values())
+    assert any(not np.array_equal(trained[name], fresh[name]) for name in fresh)
+    assert gan.sample(trained, 7, seed=0).images.shape == (7, *small_space.shape)
 
 
 def test_a_state_rebuilds_its_network_and_samples_repeat(state, small_space):
