@@ -71,8 +71,7 @@ def seconds(work) -> float:
 class Round:
     """One round of an algorithm over all clients, again and again from the same start."""
 
-    def __init__(self, name: str, settings, data: dict[str, Images]):
-        task = Task(data, BUILD, None, dict.fromkeys(data, 10.0), seed=0)
+    def __init__(self, name: str, settings, task: Task):
         self.module = tasks.algorithm(name)
         self.engine = tasks.in_process(self.module, task, settings)
         self.server = self.module.server(task, settings)
@@ -85,7 +84,8 @@ class Round:
 def measured(name: str, settings, bare, count: int, repeats: int) -> dict:
     """Ours and the bare loops in turn; the least CPU time of each."""
     data = {f"c{number}": images(count, number) for number in range(CLIENTS)}
-    ours, held = Round(name, settings, data), [(BUILD(), tensors(own)) for own in data.values()]
+    task = Task(data, BUILD, None, dict.fromkeys(data, 10.0), seed=0)
+    ours, held = Round(name, settings, task), [(BUILD(), tensors(own)) for own in data.values()]
 
     def loops() -> None:
         for model, data in held:

@@ -1,0 +1,37 @@
+"""CIFAR-10's profile from end to end on a few made-up images of its shape: colour, ResNet, its own settings."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.pipeline
+TARGETS = ("fine_tune@own-dp_moments", "train_baseline@own-fedavg")
+
+
+def colour(params: dict) -> None:
+    """Everything of cifar10 but its archive, its size and its number of teachers."""
+    cifar = json.loads(json.dumps(params["profiles"]["cifar10"]))  # a copy without aliases
+    params["profiles"]["own"] = {**cifar, "source": "npz", "classes": 3, "images": 20}
+    params["profiles"]["own"]["training"] = {}
+    params["profiles"]["own"]["datalens"].update(teachers=4, steps=1, batch=2, top_k=20, latent=4)
+    params["meta"].update(rounds=1, inner_steps=1, batch=8)
+    params["fine_tune"].update(epochs=1, every=None)
+    params["baselines"]["fedavg"]["rounds"] = 1
+
+
+def test_cifar_shaped_images_go_all_the_way(checkout):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (90, 32, 32, 3)).astype(np.uint8)
+    np.savez(checkout.path / "raw" / "own.npz", images=images, labels=np.arange(90) % 3)
+    checkout.edit(colour)
+    checkout.repro(*TARGETS)
+    for generator in ("datalens", "dp_moments"):
+        made = np.load(checkout.path / "data/synthetic/own/c0" / generator / "images.npz")
+        assert made["images"].shape == (20, 32, 32, 3)
+        assert made["images"].std(axis=3).mean() > 1  # not grey
+    rounds = checkout.path / "models/private/baselines/own/fedavg/fedavg-dp_moments/rounds.csv"
+    assert [row["round"] for row in csv.DictReader(rounds.open())] == ["1"]
+    cost = json.loads((rounds.parent / "cost.json").read_text())
+    assert cost["bytes_up"] == 2 * 4 * 11_170_371  # two clients' ResNet-18 with three outputs
