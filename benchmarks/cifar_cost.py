@@ -55,7 +55,7 @@ def generated(params: config.Params, name: str, records: int, images: int, **cha
 
 
 def generation(params: config.Params, records: int) -> list[tuple]:
-    """(stage, unit, CPU-seconds of a unit, units); `datalens` from the first step, with its warm-up, and a later one."""
+    """(stage, unit, CPU-seconds of a unit, units)."""
     images, steps = params.profiles["cifar10"].images, params.generator("cifar10", "datalens").steps
     moments = generated(params, "dp_moments", records, images)
     first, third = (generated(params, "datalens", records, images, steps=count) for count in (1, 3))

@@ -1,32 +1,55 @@
 """Classifiers without batch norm: nothing in them couples one client's records to another's."""
 
+from functools import partial
+from itertools import pairwise
+
 import torch
 from torch import nn
 
 GROUPS = 32  # of channels in each normalisation (Wu and He 2018)
 
 
-def build(name: str, *, shape: tuple[int, int, int], classes: int, seed: int) -> nn.Module:
+def build(name: str, *, shape: tuple[int, int, int], classes: int, seed: int, activation: str = "relu") -> nn.Module:
     """A classifier of float images [B, C, H, W], initialised from `seed` alone.
 
     `mlp`: one hidden layer of 64. `cnn`: the PPPFL paper's MNIST network (two 5x5 convolutions, 32 and 64 channels).
     `resnet`: torchvision's ResNet-18 with a 3x3 stem and no pooling before the stages, as images of 32x32 need, and
-    group norm for the batch norm of the paper's.
+    group norm for the batch norm of the paper's. Of the papers on DP-SGD: `papernot` (Adap DP-FL's; Papernot et al.
+    2021), `fedavg_cnn` (ALI-DPFL's; McMahan et al. 2017) and `abadi` (DPFL-AGN's; Abadi et al. 2016, on 24x24 pixels
+    cut from the middle of larger colour images). `tanh` for the ReLUs is Papernot's; ResNet has none of it.
     """
     height, width, channels = shape
+    act = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if name == "mlp":
-            return nn.Sequential(
-                nn.Flatten(), nn.Linear(height * width * channels, 64), nn.ReLU(), nn.Linear(64, classes)
-            )
         if name == "resnet":
             return _resnet(channels, classes)
-        features = nn.Sequential(
-            nn.Conv2d(channels, 32, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2)
-        )
-        flat = features(torch.zeros(1, channels, height, width)).numel()
-        return nn.Sequential(features, nn.Flatten(), nn.Linear(flat, classes))
+        front = [FRONTS[name](channels, act)] if name in FRONTS else []
+        if name == "abadi" and min(height, width) > 28:
+            front = [nn.ZeroPad2d((24 - width) // 2), *front]
+        flat = nn.Sequential(*front)(torch.zeros(1, channels, height, width)).numel()
+        widths = [flat, *HIDDEN[name]]
+        dense = [layer for one, two in pairwise(widths) for layer in (nn.Linear(one, two), act())]
+        return nn.Sequential(*front, nn.Flatten(), *dense, nn.Linear(widths[-1], classes))
+
+
+def _two_convolutions(channels: int, act: type[nn.Module], first: int = 32, padding: int = 0) -> nn.Sequential:
+    one, two = nn.Conv2d(channels, first, 5, padding=padding), nn.Conv2d(first, 64, 5, padding=padding)
+    return nn.Sequential(one, act(), nn.MaxPool2d(2), two, act(), nn.MaxPool2d(2))
+
+
+def _papernot(channels: int, act: type[nn.Module]) -> nn.Sequential:
+    one, two = nn.Conv2d(channels, 16, 8, stride=2, padding=2), nn.Conv2d(16, 32, 4, stride=2)
+    return nn.Sequential(one, act(), nn.MaxPool2d(2, 1), two, act(), nn.MaxPool2d(2, 1))
+
+
+FRONTS = {
+    "cnn": _two_convolutions,
+    "papernot": _papernot,
+    "fedavg_cnn": _two_convolutions,
+    "abadi": partial(_two_convolutions, first=64, padding=2),
+}
+HIDDEN = {"mlp": [64], "cnn": [], "papernot": [32], "fedavg_cnn": [512], "abadi": [384, 384]}
 
 
 def _resnet(channels: int, classes: int) -> nn.Module:

@@ -15,7 +15,7 @@ from pydantic import ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipelines.blocks.data import Client, Partition, Prepare, Privacy, Profile, Quality
+from pipelines.blocks.data import SMALLEST, Client, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.generators import GENERATORS, Synthesis
 from pipelines.blocks.training import BASELINES, Baselines, DpBaselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.errors import UserError
@@ -61,8 +61,11 @@ class Params(Block):
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
             for owner, block in owners.items():
                 for field in ("classifier", "network"):
-                    if getattr(block, field, None) == "cnn" and min(profile.shape[:2]) < 16:
-                        raise mistake(f"profiles.{dataset}{owner}.{field}", "cnn", "'mlp' for images below 16x16")
+                    name = getattr(block, field, None)
+                    least = SMALLEST.get(name, 1)
+                    if min(profile.shape[:2]) < least:
+                        asked = f"'mlp' for images below {least}x{least}"
+                        raise mistake(f"profiles.{dataset}{owner}.{field}", name, asked)
             for name in profile.training:
                 if name not in TRAINING:
                     raise mistake(f"profiles.{dataset}.training", name, f"of {', '.join(TRAINING)}")

@@ -57,12 +57,16 @@ class Augmentation(Block):
     noise: NonNegative
 
 
+Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
+SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}  # least side of an image, where there is one
+
+
 class Profile(Block):
     source: Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "folder", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
     classes: number(int, "[2, inf)")
     licence: str
-    classifier: Literal["mlp", "cnn", "resnet"]
+    classifier: Network
     augmentation: Augmentation | None
     images: number(int, "[4, inf)")
     training: dict[Name, dict]

@@ -16,7 +16,7 @@ from torch.func import functional_call
 from pipelines.privacy.record_gradients import Formed, Outer, Sums
 
 # no weights, and no look at other records
-ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.Flatten)
+ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.ZeroPad2d, nn.Flatten)
 
 
 def serves(model: nn.Module) -> bool:

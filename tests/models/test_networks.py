@@ -1,5 +1,7 @@
 """The networks: sizes, seeds, and no statistics that couple the records of a batch."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from models import classifiers
 from models.generator import ConvGenerator, MlpGenerator, PaperGenerator
 from models.teachers import TEACHERS
+from pipelines.blocks.data import SMALLEST
 
 
 @pytest.mark.parametrize(
@@ -18,6 +21,10 @@ from models.teachers import TEACHERS
         ("cnn", (16, 16, 3)),
         ("resnet", (32, 32, 3)),
         ("resnet", (9, 9, 1)),
+        ("papernot", (28, 28, 1)),
+        ("fedavg_cnn", (28, 28, 1)),
+        ("abadi", (24, 20, 3)),
+        ("abadi", (32, 32, 3)),
     ],
 )
 def test_classifiers_are_a_function_of_their_seed_and_leave_the_global_one(name, shape):
@@ -35,6 +42,49 @@ def test_classifiers_are_a_function_of_their_seed_and_leave_the_global_one(name,
 def test_the_cnn_has_the_papers_size():
     cnn = classifiers.build("cnn", shape=(28, 28, 1), classes=10, seed=0)
     assert sum(parameter.numel() for parameter in cnn.parameters()) == 62_346
+
+
+@pytest.mark.parametrize(
+    "name, side, channels, size",
+    [
+        ("papernot", 28, 1, 26_010),
+        ("fedavg_cnn", 28, 1, 582_026),
+        ("fedavg_cnn", 32, 3, 878_538),
+        ("abadi", 32, 3, 1_144_138),  # cut to 24x24
+        ("abadi", 24, 3, 1_144_138),
+    ],
+)
+def test_the_networks_of_the_papers_on_dp_sgd_have_their_sizes(name, side, channels, size):
+    network = classifiers.build(name, shape=(side, side, channels), classes=10, seed=0)
+    assert sum(parameter.numel() for parameter in network.parameters()) == size
+
+
+def test_abadi_sees_the_middle_of_a_colour_image():
+    network = classifiers.build("abadi", shape=(32, 32, 3), classes=4, seed=0)
+    images = torch.rand(1, 3, 32, 32)
+    changed = images.clone()
+    changed[..., :4, :], changed[..., -4:] = 0, 0
+    assert torch.equal(network(images), network(changed))
+    changed[..., 4, 4] = 9
+    assert not torch.equal(network(images), network(changed))
+
+
+@pytest.mark.parametrize("name, least", SMALLEST.items())
+def test_the_smallest_image_that_a_network_takes(name, least):
+    build = partial(classifiers.build, name, classes=2, seed=0)
+    assert build(shape=(least, least, 1))(torch.rand(1, 1, least, least)).shape == (1, 2)
+    with pytest.raises(RuntimeError):
+        build(shape=(least - 1, least - 1, 1))
+
+
+def test_tanh_replaces_every_relu():
+    for name in ("mlp", "cnn", "papernot", "fedavg_cnn", "abadi"):
+        kinds = [
+            {type(module) for module in classifiers.build(name, shape=(28, 28, 1), classes=3, seed=0, **how).modules()}
+            for how in ({}, {"activation": "tanh"})
+        ]
+        assert torch.nn.Tanh not in kinds[0] and torch.nn.ReLU not in kinds[1]
+        assert kinds[0] - {torch.nn.ReLU} == kinds[1] - {torch.nn.Tanh}
 
 
 def test_the_resnet_has_eighteen_layers_and_keeps_the_size_of_small_images_in_its_stem():
