@@ -16,13 +16,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import SMALLEST, Client, Partition, Prepare, Privacy, Profile, Quality
+from pipelines.blocks.dp import DP_BASELINES, DpBaselines
 from pipelines.blocks.generators import GENERATORS, Synthesis
-from pipelines.blocks.training import BASELINES, Baselines, DpBaselines, FineTune, LocalSgd, Meta, NewClients
+from pipelines.blocks.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
 
-TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES)  # what a profile's `training` may override
+# what a profile's `training` may override
+TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
 
 
 class Params(Block):
@@ -59,6 +61,7 @@ class Params(Block):
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
+            owners |= {f".training.{name}": self.training(dataset, name) for name in DP_BASELINES}
             for owner, block in owners.items():
                 for field in ("classifier", "network"):
                     name = getattr(block, field, None)
@@ -128,9 +131,10 @@ class Params(Block):
             raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
 
     def training(self, dataset: str, name: str) -> Block:
-        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by the data
-        set's profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
-        block = getattr(self if name in Params.model_fields else self.baselines, name)
+        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by the data set's
+        profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
+        owner = self if name in Params.model_fields else self.dp_baselines if name in DP_BASELINES else self.baselines
+        block = getattr(owner, name)
         family = {Meta: "meta"}.get(type(block), "federated" if isinstance(block, LocalSgd) else name)
         own = self.profiles[dataset].training
         merged = {**block.model_dump(), **own.get(family, {}), **own.get(name, {})}

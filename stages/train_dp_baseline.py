@@ -1,6 +1,6 @@
 """train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients instead of images. Private."""
 
-import time
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -11,32 +11,33 @@ from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise, rounds
 from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp.account import Account
 from pipelines.federation.engines.inprocess import InProcess
-from pipelines.files import new_folder, read_json, write_json
+from pipelines.files import new_folder, read_json, write_csv, write_json
 from pipelines.privacy import noise
+from pipelines.rules import mistake
 from pipelines.training import classify
 from pipelines.training.tensors import device, state_of
 from stages.cli import main
 
-SECONDS = "seconds.json"  # beside the release in the ledger's store: a later run makes nothing and has nothing to time
+COST, LOG = "cost.json", "log.csv"  # beside the release in the ledger's store: a later run makes nothing to tell of
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
     own = shards.read_all(dataset, list(params.clients))
-    build = partial(
-        classify.new, params.profiles[dataset], seeds.derive(params.seed, "init", dataset), device(params.device)
-    )
-    accounts = {client: dpsgd.Budgeted(*params.budget(client), params.dp_baselines.dpsgd) for client in own}
+    settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
+    profile = profile.model_copy(update={"classifier": settings.network or profile.classifier})
+    seed = seeds.derive(params.seed, "init", dataset)
+    build = partial(classify.new, profile, seed, device(params.device), activation=settings.activation)
+    accounts = {client: Account(*params.budget(client), settings) for client in own}
     sources = {client: _noise(params, dataset, algorithm, client) for client in own}
     for client, account in accounts.items():
-        print(f"{client}: noise multiplier {account.noise_multiplier:.3f} for epsilon {account.epsilon:g}")
+        _say(client, account)
     planned = {client: accounts[client].statement(sources[client], steps=accounts[client].affordable) for client in own}
     # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
     entries = {
-        client: dpsgd.entry(
-            planned[client], data=together, client=client, profile=params.profiles[dataset], seed=params.seed
-        )
+        client: dpsgd.entry(planned[client], data=together, client=client, profile=profile, seed=params.seed)
         for client in own
     }
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
@@ -51,33 +52,39 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
-    seconds = read_json(store / SECONDS)["seconds"] if (store / SECONDS).exists() else None  # None: an older release
-    cost = outcome.cost_of_rounds(models, clients=len(own), seconds=seconds) | {"seconds_at_home": found.seconds}
+    cost = read_json(store / COST) | {"seconds_at_home": found.seconds}
     summary = {**found.summary, **_privacy(statements)}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
         outcome.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
+        shutil.copy(store / LOG, folder / algorithm / LOG)
         season(folder, dataset, "all-clients")
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 
 
 def _train(params: Params, own: dict[str, Shard], accounts: dict, sources: dict, build, folder: Path) -> None:
-    """The federation's rounds; the global model of each is stored."""
-    settings = params.dp_baselines.dpsgd
+    """The federation's rounds; the global model of each is stored, and what was logged."""
+    settings = next(iter(accounts.values())).settings
     handlers = {
-        client: partial(
-            dpsgd.client_update,
-            model=build(),
-            data=shard.train,
-            account=accounts[client],
-            generator=sources[client].torch_generator("cpu"),
-        )
+        client: dpsgd.Client(build(), shard.train, accounts[client], sources[client].torch_generator("cpu")).update
         for client, shard in own.items()
     }
-    start = dpsgd.Server(state_of(build()))
-    started = time.perf_counter()
+    start = dpsgd.server(state_of(build()), settings.averaging)
     history = rounds.run(start, dpsgd.server_step, InProcess(handlers), rounds=settings.rounds, name="dpsgd")
-    write_json(folder / SECONDS, {"seconds": time.perf_counter() - started})
+    write_json(folder / COST, history.cost)
+    write_csv(folder / LOG, history.curves)
     outcome.save_models(folder / "rounds.safetensors", history.models)
+
+
+def _say(client: str, account: Account) -> None:
+    """
+    Raises:
+        UserError: the budget buys no step.
+    """
+    if not account.affordable:
+        rule = f"null, or enough for a step within epsilon {account.epsilon:g} of {client}"
+        raise mistake("dp_baselines.dpsgd.noise_multiplier", account.noise_multiplier, rule)
+    steps = f"{account.affordable} steps" if account.settings.noise_multiplier else "all steps"
+    print(f"{client}: noise multiplier {account.noise_multiplier:.3f}, {steps} for epsilon {account.epsilon:g}")
 
 
 def _privacy(statements: dict[str, dict]) -> dict:

@@ -24,3 +24,22 @@ DATALENS = {
     "latent": 4,
     "weak_plan": "warn",
 }
+
+DPSGD = {
+    "rounds": 3,
+    "local_steps": 2,
+    "sampling_rate": 0.3,
+    "expected_lot": 10.0,
+    "noise_multiplier": None,
+    "clipping": "const",
+    "clipping_norm": 0.5,
+    "clipping_quantile": 0.5,
+    "clipping_rate": 0.2,
+    "clipping_noise": 3.54,
+    "optimiser": "sgd",
+    "learning_rate": 1.0,
+    "momentum": 0.0,
+    "averaging": 0.0,
+    "network": None,
+    "activation": "relu",
+}

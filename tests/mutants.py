@@ -93,15 +93,15 @@ MUTANTS = [
     Mutant(
         "drop the noise of DP-SGD",
         "pipelines/federation/dp/dpsgd.py",
-        "deviation = account.noise_multiplier * settings.clipping_norm",
+        "deviation = self.clip.deviation(multiplier)",
         "deviation = 0.0",
         f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
     ),
     Mutant(
         "noise x 2/3 in DP-SGD",
         "pipelines/federation/dp/dpsgd.py",
-        "deviation = account.noise_multiplier * settings.clipping_norm",
-        "deviation = account.noise_multiplier * settings.clipping_norm * 2 / 3",
+        "deviation = self.clip.deviation(multiplier)",
+        "deviation = self.clip.deviation(multiplier) * 2 / 3",
         f"{T}/test_noise_matrix.py::test_a_release_without_a_signal_is_noise_of_the_planned_law",
     ),
     Mutant(
@@ -151,8 +151,8 @@ MUTANTS = [
     Mutant(
         "skip the empty lot",
         "pipelines/federation/dp/dpsgd.py",
-        "        _noisy_step(model, images[lot",
-        "        if lot.any():\n            _noisy_step(model, images[lot",
+        "return self.noisy_step(lot.to(self.labels.device))",
+        "return self.noisy_step(lot.to(self.labels.device)) if lot.any() else 0.0",
         f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
     ),
     Mutant(
@@ -193,10 +193,17 @@ MUTANTS = [
     ),
     Mutant(
         "spend before checking the steps left",
-        "pipelines/federation/dp/dpsgd.py",
-        "    if not account.affords(settings.local_steps):\n        return None\n",
-        "",
+        "pipelines/federation/dp/account.py",
+        "taken = min(asked, self.affordable - self.steps)",
+        "taken = asked",
         f"{T}/federation/dp/test_dpsgd.py::test_the_budget_is_checked_before_it_is_spent",
+    ),
+    Mutant(
+        "forget the count beside quantile clipping's gradients",
+        "pipelines/federation/dp/clipping.py",
+        "return noise_multiplier * math.hypot(1.0, 0.5 / self.settings.clipping_noise)",
+        "return noise_multiplier",
+        f"{T}/federation/dp/test_clipping.py::test_sum_and_count_together_cost_what_the_account_says",
     ),
 ]
 

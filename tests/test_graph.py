@@ -93,7 +93,7 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
         declared = set(entry["params"])
         assert not names or "profiles.${item.dataset}.training" in declared, stage
         for name in names:
-            assert {name, f"baselines.{name}"} & declared, (stage, name)
+            assert {name, f"baselines.{name}", f"dp_baselines.{name}"} & declared, (stage, name)
 
 
 def test_the_floors():

@@ -10,15 +10,34 @@ import torch
 from torch import nn
 
 from pipelines.auditing import worlds
-from pipelines.blocks.training import Dpsgd
+from pipelines.blocks.dp import Dpsgd
+from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp.account import Account
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise
 from pipelines.training.tensors import State, state_of, with_state
 
-SETTINGS = Dpsgd(rounds=1, local_steps=1, sampling_rate=0.99, expected_lot=1.0, clipping_norm=0.3, learning_rate=0.5)
+SETTINGS = Dpsgd(
+    rounds=1,
+    local_steps=1,
+    sampling_rate=0.99,
+    expected_lot=1.0,
+    noise_multiplier=None,
+    clipping="const",
+    clipping_norm=0.3,
+    clipping_quantile=0.5,
+    clipping_rate=0.2,
+    clipping_noise=3.54,
+    optimiser="sgd",
+    learning_rate=0.5,
+    momentum=0.0,
+    averaging=0.0,
+    network=None,
+    activation="relu",
+)
 
 
 def audit(
@@ -26,16 +45,13 @@ def audit(
 ) -> Verdict:
     """`runs` steps from the same weights in each world, with the noise that the budget's account planned, or, for a
     control, a share of it."""
-    account = dpsgd.Budgeted(budget.epsilon, budget.delta, settings)
+    account = Account(budget.epsilon, budget.delta, settings)
     claimed = 1 / account.noise_multiplier
     account.noise_multiplier *= share_of_noise
-    model = network()
-    start = state_of(model)
-    direction = _direction(model, settings)
     generator = noise.torch_generator("cpu")
+    start, direction = state_of(network()), _direction(settings)
     absent, present = (
-        np.array([_step(model, start, lot(there), account, generator) @ direction for _ in range(runs)])
-        for there in (False, True)
+        np.array([_step(there, start, account, generator) @ direction for _ in range(runs)]) for there in (False, True)
     )
     return gdp.audit(absent, present, mu_claimed=claimed, delta=budget.delta, confidence=worlds.CONFIDENCE)
 
@@ -46,23 +62,24 @@ def network() -> nn.Module:
     return with_state(model, {"1.weight": np.eye(2, 4, dtype=np.float32), "1.bias": np.zeros(2, np.float32)})
 
 
-def lot(with_canary: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """(images, labels) of one white image with a label that the network does not expect, or of none."""
+def shard(with_canary: bool) -> Images:
+    """One white image with a label that the network does not expect, or none."""
     count = int(with_canary)
-    return torch.ones(count, 1, 2, 2), torch.ones(count, dtype=torch.int64)
+    return Images(np.full((count, 2, 2, 1), 255, np.uint8), np.ones(count, np.int64), np.arange(count))
 
 
-def _step(model: nn.Module, start: State, lot: tuple, account: dpsgd.Budgeted, generator) -> np.ndarray:
-    """float64 [parameters]: how far one noisy step moves the weights."""
-    with_state(model, start)
-    dpsgd._noisy_step(model, *lot, account, generator)
-    return _flat(state_of(model)) - _flat(start)
+def _step(with_canary: bool, start: State, account: Account, generator: torch.Generator) -> np.ndarray:
+    """float64 [parameters]: how far one noisy step on the whole shard moves the weights."""
+    client = dpsgd.Client(with_state(network(), start), shard(with_canary), account, generator)
+    client.noisy_step(torch.ones(len(client.labels), dtype=torch.bool))
+    return _flat(state_of(client.model)) - _flat(start)
 
 
-def _direction(model: nn.Module, settings: Dpsgd) -> np.ndarray:
-    """float64 [parameters]: where the canary moves the weights, by the noiseless sums of both worlds."""
-    absent, present = (dpsgd.clipped_sum(model, *lot(there), settings.clipping_norm) for there in (False, True))
-    return _flat({name: (absent[name] - present[name]).numpy() for name in absent})
+def _direction(settings: Dpsgd) -> np.ndarray:
+    """float64 [parameters]: where the canary moves the weights when there is no noise, as long as the clip."""
+    silent = Account(float("inf"), 1e-5, settings)
+    absent, present = (_step(there, state_of(network()), silent, torch.Generator()) for there in (False, True))
+    return (present - absent) * settings.expected_lot / settings.learning_rate
 
 
 def _flat(state: State) -> np.ndarray:

@@ -8,7 +8,6 @@ import numpy as np
 
 from pipelines.auditing import dpsgd_step, moments, worlds
 from pipelines.blocks.generators import DpTeacher, WarmStart
-from pipelines.datasets.containers import Images
 from pipelines.privacy.audits import gdp
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.gaussian import Budget
@@ -40,7 +39,7 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETT
 
     def moved(with_canary: bool, deviation: float) -> np.ndarray:
         with_state(model, start)
-        dp_teacher._noisy_steps(model, shard(with_canary), settings, deviation, 1.0, generator)
+        dp_teacher._noisy_steps(model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, generator)
         return dpsgd_step._flat(state_of(model)) - dpsgd_step._flat(start)
 
     direction = moved(True, 0.0) - moved(False, 0.0)
@@ -48,9 +47,3 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETT
         np.array([moved(there, details["sigma"]) @ direction for _ in range(runs)]) for there in (False, True)
     )
     return gdp.audit(absent, present, mu_claimed=details["mu"], delta=budget.delta, confidence=worlds.CONFIDENCE)
-
-
-def shard(with_canary: bool) -> Images:
-    """One white image with a label that the network does not expect, or none."""
-    images, labels = (tensor.numpy() for tensor in dpsgd_step.lot(with_canary))
-    return Images((images * 255).astype(np.uint8).transpose(0, 2, 3, 1), labels, labels)

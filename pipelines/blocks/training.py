@@ -116,17 +116,3 @@ class NewClients(Block):
     steps: Count
     learning_rate: Positive
     algorithms: list[OneModel]
-
-
-class Dpsgd(Block):
-    rounds: Count
-    local_steps: Count
-    sampling_rate: OpenFraction
-    expected_lot: Positive
-    clipping_norm: Positive
-    learning_rate: Positive
-
-
-class DpBaselines(Block):
-    algorithms: list[Literal["dpsgd"]]
-    dpsgd: Dpsgd

@@ -26,7 +26,7 @@ def save_method(
 
     Args:
         correct: per client bool [n], whether each image of its test part is right.
-        cost: see `cost_of_rounds`.
+        cost: as in `rounds.History`, with "seconds_at_home", of the final fine-tuning.
     """
     own = folder / method.replace("/", "-")
     own.mkdir()
@@ -36,21 +36,6 @@ def save_method(
     write_json(own / paths.COST, cost)
     for client, state in personal.items():
         write_arrays(own / f"{client}.safetensors", state)
-
-
-def cost_of_rounds(models: list[State], *, clients: int, seconds: float | None) -> dict:
-    """{"rounds", "bytes_down", "bytes_up", "seconds"} where each client receives the model and answers with as much in
-    every round; too much where one left early.
-
-    Bytes are those of the arrays, over all clients and rounds. Seconds are of the shared training, None where nobody
-    knows. A stage adds "seconds_at_home", of the final fine-tuning.
-
-    Args:
-        models: the global model before the first round and after each.
-    """
-    rounds = len(models) - 1
-    each_way = rounds * clients * sum(array.nbytes for array in models[0].values())
-    return {"rounds": rounds, "bytes_down": each_way, "bytes_up": each_way, "seconds": seconds}
 
 
 def save_models(path: Path, models: list[State]) -> None:

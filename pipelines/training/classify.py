@@ -10,9 +10,10 @@ from pipelines.datasets.containers import Images
 from pipelines.training import supervised
 
 
-def new(profile: Profile, seed: int, device: torch.device | str = "cpu") -> nn.Module:
+def new(profile: Profile, seed: int, device: torch.device | str = "cpu", *, activation: str = "relu") -> nn.Module:
     """The data set's classifier, freshly initialised. Channels last: convolutions take three quarters of the time."""
-    model = classifiers.build(profile.classifier, shape=tuple(profile.shape), classes=profile.classes, seed=seed)
+    facts = {"shape": tuple(profile.shape), "classes": profile.classes, "seed": seed}
+    model = classifiers.build(profile.classifier, **facts, activation=activation)
     return model.to(device, memory_format=torch.channels_last)
 
 

@@ -98,7 +98,7 @@ def test_the_canary_moves_both_sums_by_one():
 
 
 def test_the_canary_s_gradient_is_as_long_as_the_clip():
-    direction = dpsgd_step._direction(dpsgd_step.network(), dpsgd_step.SETTINGS)
+    direction = dpsgd_step._direction(dpsgd_step.SETTINGS)
     assert np.linalg.norm(direction) == pytest.approx(dpsgd_step.SETTINGS.clipping_norm, rel=1e-5)
 
 
@@ -145,8 +145,8 @@ def test_a_halved_sensitivity_of_either_moment_release_is_caught(monkeypatch, re
 
 
 def test_a_gradient_clipped_to_twice_the_norm_is_caught(monkeypatch):
-    real = dpsgd.clipped_sum
-    monkeypatch.setattr(dpsgd, "clipped_sum", lambda *args: real(*args[:-1], 2 * args[-1]))
+    real = dpsgd.scaled_sum
+    monkeypatch.setattr(dpsgd, "scaled_sum", lambda *args: real(*args[:-1], lambda norms: 2 * args[-1](norms)))
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
 

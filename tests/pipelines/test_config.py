@@ -31,6 +31,7 @@ def shipped() -> dict:
     content["new_clients"]["held_out"] = ["c1"]
     content["profiles"][dataset]["augmentation"] = dict.fromkeys(Augmentation.model_fields, 0.1)
     content["synthesis"]["datalens"]["threshold"] = 0.5
+    content["dp_baselines"]["dpsgd"]["noise_multiplier"] = 1.0
     return content
 
 

@@ -14,15 +14,16 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from blocks import DATALENS
+from blocks import DATALENS, DPSGD
 from scipy.stats import chi2, kstest
 
 from models import classifiers
 from pipelines import seeds
+from pipelines.blocks.dp import Dpsgd
 from pipelines.blocks.generators import Datalens, DpMerf, DpMoments, DpTeacher
-from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp.account import Account
 from pipelines.federation.messages import Payload
 from pipelines.privacy import noise
 from pipelines.privacy.gaussian import Budget
@@ -91,15 +92,13 @@ def vote_sums(client: str, seed: int) -> np.ndarray:
 def noisy_step(client: str, seed: int) -> np.ndarray:
     """One step from zero weights with learning rate 1: minus noise over the expected lot."""
     clip, lot = 0.5, 10.0
-    settings = Dpsgd(
-        rounds=1, local_steps=1, sampling_rate=0.3, expected_lot=lot, clipping_norm=clip, learning_rate=1.0
-    )
-    account = dpsgd.Budgeted(BUDGET.epsilon, BUDGET.delta, settings)
+    settings = Dpsgd(**{**DPSGD, "rounds": 1, "local_steps": 1, "expected_lot": lot, "clipping_norm": clip})
+    account = Account(BUDGET.epsilon, BUDGET.delta, settings)
     model = classifiers.build("mlp", shape=(28, 28, 1), classes=10, seed=seed)
     start = Payload({name: np.zeros_like(array) for name, array in state_of(model).items()})
     generator = source(client, seed).torch_generator("cpu")
     data = nobody(Space(height=28, width=28, channels=1, classes=10))
-    reply = dpsgd.client_update(start, model=model, data=data, account=account, generator=generator)
+    reply = dpsgd.Client(model, data, account, generator).update(start)
     moved = np.concatenate([array.ravel() for array in reply.arrays.values()]).astype(np.float64)
     return moved * lot / (account.noise_multiplier * clip)
 

@@ -1,73 +1,94 @@
 """Federated DP-SGD: each client takes noisy steps on its private records within its own budget; the server averages.
 
-Released per step: the sum over a Poisson lot of gradients clipped to C (sensitivity C, add or remove one record), plus
-N(0, (z C)^2). Divided by a public expected lot, never by a true count. Accounted per client before each step by RDP of
-the sampled Gaussian (`Budgeted`), and by PLD as the final figure. An empty lot is noised and counted like any other.
-Noise and lots come from a generator seeded by the operating system.
+Released per step: the sum over a Poisson lot of gradients scaled to at most C (sensitivity C, add or remove one
+record), with noise, and by some clip modes a noisy count (`clipping`). Divided by a public expected lot, never by a
+true count. Accounted per client before each step (`account`). An empty lot is noised and counted like any other. Noise
+and lots come from a generator seeded by the operating system. Everything after the noise is post-processing.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from pipelines.blocks.data import Profile
-from pipelines.blocks.training import Dpsgd
 from pipelines.datasets.containers import Images
+from pipelines.federation.dp import optimisers
+from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.clipping import Clip
 from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
-from pipelines.privacy import accounting
 from pipelines.privacy.ledger import Release
-from pipelines.privacy.per_sample import clipped_sum
+from pipelines.privacy.per_sample import scaled_sum
 from pipelines.privacy.statement import Statement
-from pipelines.training.tensors import state_of, tensors, with_state
+from pipelines.training.tensors import State, state_of, tensors, with_state
 
-VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 
 
-@dataclass
-class Budgeted:
-    """One client's account: steps taken and the most it can afford. The check comes before the step."""
+@dataclass(frozen=True)
+class DpServer(Server):
+    """weights: the average over rounds, which is the model. latest: what each round begins with at the clients."""
 
-    epsilon: float
-    delta: float
-    settings: Dpsgd
-    steps: int = 0
+    latest: State
+    averaging: float
+    round: int = 0
 
-    def __post_init__(self):
-        planned = self.settings.rounds * self.settings.local_steps
-        plan = {"epsilon": self.epsilon, "delta": self.delta, "sampling_rate": self.settings.sampling_rate}
-        self.noise_multiplier = accounting.noise_for(**plan, steps=planned)
-        self.affordable = accounting.steps_for(**plan, noise_multiplier=self.noise_multiplier, at_most=planned)
+    @property
+    def sent(self) -> State:
+        return self.latest
 
-    def affords(self, steps: int) -> bool:
-        return self.steps + steps <= self.affordable
 
-    def schedule(self, steps: int) -> list[accounting.Steps]:
-        return [accounting.Steps(self.noise_multiplier, self.settings.sampling_rate, steps)]
+class Client:
+    """One client between rounds: network, records, account, clipping norm, optimiser and stream are its own."""
 
-    def statement(self, noise, *, steps: int | None = None) -> Statement:
-        """What was spent, or will be by `steps`: the RDP figure that stops the run is the claim, PLD's is beside it."""
-        steps = self.steps if steps is None else steps
-        spent = {"schedule": self.schedule(steps), "delta": self.delta}
-        return Statement(
-            mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
-            epsilon=accounting.schedule_epsilon(**spent),
-            delta=self.delta,
-            mu=None,
-            guarantee=noise.guarantee if self.noise_multiplier else "none",
-            noise="torch normal, generator seeded by the operating system"
-            if noise.guarantee == "formal"
-            else noise.source,
-            accountant="RDP of the sampled Gaussian",
-            sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
-            details={
-                "epsilon_by_pld": accounting.schedule_epsilon_pld(**spent),
-                "noise_multiplier": self.noise_multiplier,
-                "steps": steps,
-                "settings": self.settings.model_dump(),
-            },
-        )
+    def __init__(self, model: nn.Module, data: Images, account: Account, generator: torch.Generator):
+        self.model, self.account, self.generator = model, account, generator
+        self.images, self.labels = tensors(data, next(model.parameters()).device)
+        self.clip = Clip(account.settings)
+        self.optimiser = optimisers.build(model.parameters(), account.settings)
+
+    def update(self, payload: Payload) -> Payload | None:
+        """`local_steps` noisy steps from the global model, fewer where the budget ends; None where it has."""
+        steps = self.account.take(self.account.settings.local_steps)
+        if not steps:
+            return None
+        with_state(self.model, payload.arrays)
+        shares = [self.step() for _ in range(steps)]
+        told = {"steps": self.account.steps, "noise_share": sum(shares) / steps, "clipping_norm": self.clip.norm}
+        return Payload(state_of(self.model), told)
+
+    def step(self) -> float:
+        """One noisy step; the share of the released gradient's squared norm that its noise would have alone."""
+        rate = self.account.settings.sampling_rate
+        lot = torch.rand(len(self.labels), generator=self.generator, device=self.generator.device) < rate
+        return self.noisy_step(lot.to(self.labels.device))
+
+    def noisy_step(self, lot: torch.Tensor) -> float:
+        """`step` on a given lot, bool [n]."""
+        settings, multiplier = self.account.settings, self.account.noise_multiplier
+        total, norms = scaled_sum(self.model, self.images[lot], self.labels[lot], self.clip.rule)
+        deviation = self.clip.deviation(multiplier)
+        for name, parameter in self.model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=self.generator, device=self.generator.device)
+            parameter.grad = (total[name] + deviation * noise.to(parameter.device)) / settings.expected_lot
+        variance = (deviation / settings.expected_lot) ** 2
+        self.optimiser.step(variance)
+        self.clip.adapt(norms, multiplier, self.generator)
+        return _noise_share(self.model, variance)
+
+
+def server(weights: State, averaging: float) -> DpServer:
+    return DpServer(weights, weights, averaging)
+
+
+def server_step(state: DpServer, replies: list[Reply]) -> DpServer:
+    """The plain mean, for weights by size would tell the server the sizes; then its average over rounds, of all so far
+    until that remembers as much as `averaging` does."""
+    latest, number = weighted_mean(replies, [1.0] * len(replies)), state.round + 1
+    past = min(state.averaging, (number - 1) / number)
+    weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
+    return replace(state, weights=weights, latest=latest, round=number)
 
 
 def entry(statement: Statement, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
@@ -87,38 +108,8 @@ def entry(statement: Statement, *, data: list[str], client: str, profile: Profil
     )
 
 
-def client_update(
-    payload: Payload,
-    *,
-    model: nn.Module,
-    data: Images,
-    account: Budgeted,
-    generator: torch.Generator,
-) -> Payload | None:
-    """`local_steps` noisy steps from the global model, or None when the budget does not allow them."""
-    settings = account.settings
-    if not account.affords(settings.local_steps):
-        return None
-    with_state(model, payload.arrays)
-    on = next(model.parameters()).device
-    images, labels = tensors(data, on)
-    for _ in range(settings.local_steps):
-        account.steps += 1
-        lot = torch.rand(len(labels), generator=generator, device=generator.device) < settings.sampling_rate
-        _noisy_step(model, images[lot.to(on)], labels[lot.to(on)], account, generator)
-    return Payload(state_of(model), {"steps": account.steps})
-
-
-def server_step(state: Server, replies: list[Reply]) -> Server:
-    """The plain mean: weights by size would tell the server the sizes."""
-    return Server(weighted_mean(replies, [1.0] * len(replies)))
-
-
-def _noisy_step(model: nn.Module, images, labels, account: Budgeted, generator: torch.Generator) -> None:
-    settings = account.settings
-    total = clipped_sum(model, images, labels, settings.clipping_norm)
-    deviation = account.noise_multiplier * settings.clipping_norm
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator, device=generator.device).to(parameter.device)
-            parameter -= settings.learning_rate * (total[name] + deviation * noise) / settings.expected_lot
+def _noise_share(model: nn.Module, variance: float) -> float:
+    """From what is released alone: near 1 where the gradient drowns."""
+    squares = sum(parameter.grad.square().sum().item() for parameter in model.parameters())
+    size = sum(parameter.numel() for parameter in model.parameters())
+    return min(1.0, size * variance / squares) if variance and squares else 0.0

@@ -13,7 +13,7 @@ CORRECT = {"a": np.array([True, False, True]), "correct": np.array([False])}
 def save(folder, seconds: float) -> dict[str, bytes]:
     folder.mkdir()
     personal = dict.fromkeys(CORRECT, MODELS[-1])
-    cost = outcome.cost_of_rounds(MODELS, clients=2, seconds=seconds)
+    cost = {"rounds": 5, "bytes_down": 8, "bytes_up": 8, "seconds": seconds}
     curve = [{"round": 5, "accuracy_after": 0.5}]
     outcome.save_method(folder, "fedavg/x", {"bmta": 0.5}, curve, personal, correct=CORRECT, cost=cost)
     return {path.name: path.read_bytes() for path in (folder / "fedavg-x").iterdir()}
@@ -35,15 +35,6 @@ def test_correctness_comes_back_as_it_was_whatever_a_client_is_called(tmp_path):
         "correct": [False],
     }
     assert found["a"].dtype == bool
-
-
-def test_bytes_are_four_a_weight_for_each_client_and_round_each_way():
-    cost = outcome.cost_of_rounds(MODELS, clients=3, seconds=None)
-    assert cost == {"rounds": 5, "bytes_down": 4 * 16 * 3 * 5, "bytes_up": 4 * 16 * 3 * 5, "seconds": None}
-
-
-def test_a_method_without_rounds_sends_nothing():
-    assert outcome.cost_of_rounds(MODELS[:1], clients=3, seconds=0.0)["bytes_up"] == 0
 
 
 def test_the_models_of_all_rounds_come_back(tmp_path):

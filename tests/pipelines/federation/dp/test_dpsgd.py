@@ -3,17 +3,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from blocks import DPSGD
 
 from models import classifiers
-from pipelines.blocks.training import Dpsgd
+from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp.account import Account
 from pipelines.federation.messages import Payload, Reply
-from pipelines.privacy import accounting
-from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.training.tensors import state_of
-
-SETTINGS = Dpsgd(rounds=3, local_steps=2, sampling_rate=0.3, expected_lot=10.0, clipping_norm=0.5, learning_rate=1.0)
 
 
 def images(count):
@@ -26,69 +24,110 @@ def network():
     return classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
 
 
-def update(account, count=30, seed=0, round=1):
-    generator = torch.Generator().manual_seed(seed)
-    payload = Payload(state_of(network()), {"round": round})
-    return dpsgd.client_update(payload, model=network(), data=images(count), account=account, generator=generator)
+def client(count=30, epsilon=3.0, seed=0, **changes):
+    account = Account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
+    return dpsgd.Client(network(), images(count), account, torch.Generator().manual_seed(seed))
 
 
-def test_the_plan_spends_the_budget_and_not_more():
-    account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    spent = accounting.schedule_epsilon(schedule=account.schedule(6), delta=1e-5)
-    assert 2.9 < spent <= 3.0
-    assert account.affordable == 6
+START = Payload(state_of(network()), {"round": 1})
+
+
+def moved(reply) -> np.ndarray:
+    return np.concatenate([(reply.arrays[name] - START.arrays[name]).ravel() for name in START.arrays])
 
 
 def test_the_budget_is_checked_before_it_is_spent():
-    account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
+    own = client()
     for _ in range(3):
-        assert update(account) is not None
-    assert account.steps == 6
-    assert update(account) is None
-    assert account.steps == 6
+        assert own.update(START) is not None
+    assert own.account.steps == 6
+    assert own.update(START) is None
+    assert own.account.steps == 6
 
 
-def test_steps_that_planning_got_wrong_are_refused(monkeypatch):
-    honest = accounting.noise_for
-    monkeypatch.setattr(accounting, "noise_for", lambda **asked: 0.8 * honest(**asked))
-    account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    assert 0 < account.affordable < 6
-    spent = [
-        accounting.schedule_epsilon(schedule=account.schedule(account.affordable + more), delta=1e-5) for more in (0, 1)
-    ]
-    assert spent[0] <= 3 < spent[1]
+def test_a_client_takes_the_steps_that_are_left_and_leaves():
+    own = client(epsilon=2.0, sampling_rate=0.05, noise_multiplier=1.0, local_steps=5, rounds=100)
+    left = own.account.affordable
+    assert 5 < left < 10
+    assert [own.update(START).scalars["steps"] for _ in range(2)] == [5, left]
+    assert own.update(START) is None
 
 
 def test_an_empty_lot_is_noised_and_counted():
-    account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    reply = update(account, count=0)
-    assert account.steps == 2
-    start = state_of(network())
-    moved = np.concatenate([(reply.arrays[name] - start[name]).ravel() for name in start])
+    own = client(count=0)
+    reply = own.update(START)
+    assert own.account.steps == 2
     # two steps of N(0, (z C)^2) / lot, learning rate 1
-    expected = math.sqrt(2) * account.noise_multiplier * 0.5 / 10
-    assert moved.std() == pytest.approx(expected, rel=0.05)
+    expected = math.sqrt(2) * own.account.noise_multiplier * 0.5 / 10
+    assert moved(reply).std() == pytest.approx(expected, rel=0.05)
 
 
-def test_no_epsilon_no_noise_and_no_guarantee():
-    account = dpsgd.Budgeted(math.inf, 1e-5, SETTINGS)
-    assert account.noise_multiplier == 0
-    assert np.array_equal(update(account, seed=1, count=0).arrays["1.weight"], state_of(network())["1.weight"])
-    assert account.statement(OsEntropy()).guarantee == "none"
+def test_auto_s_noises_for_a_sensitivity_of_one():
+    own = client(count=0, clipping="auto_s")
+    expected = math.sqrt(2) * own.account.noise_multiplier / 10
+    assert moved(own.update(START)).std() == pytest.approx(expected, rel=0.05)
 
 
-def test_the_statement_says_what_was_spent():
-    account = dpsgd.Budgeted(3.0, 1e-5, SETTINGS)
-    assert account.statement(OsEntropy()).epsilon == 0
-    for _ in range(3):
-        update(account)
-    statement = account.statement(OsEntropy())
-    assert 2.9 < statement.epsilon <= 3.0
-    assert 0 < statement.details["epsilon_by_pld"] <= statement.epsilon
-    assert statement.guarantee == "formal"
-    assert account.statement(SeededForTests(0)).guarantee == "none"
+def test_quantile_clipping_moves_its_norm_and_noises_by_it():
+    own = client(count=0, clipping="quantile", local_steps=1)
+    first = moved(own.update(START)).std()
+    assert first == pytest.approx(own.account.noise_multiplier * 1.01 * 0.5 / 10, rel=0.05)
+    norm = own.clip.norm
+    second = moved(own.update(START)).std()
+    assert norm != 0.5 and second / first == pytest.approx(norm / 0.5, rel=0.05)
+
+
+def test_a_step_without_noise_is_the_clipped_gradient_over_the_expected_lot():
+    own = client(epsilon=math.inf, sampling_rate=0.5)
+    lot = torch.arange(30) < 4
+    own.noisy_step(lot)
+    expected = dict.fromkeys(START.arrays, 0.0)
+    for image, label in zip(own.images[lot], own.labels[lot]):
+        model = network()
+        torch.nn.functional.cross_entropy(model(image[None]), label[None]).backward()
+        norm = torch.sqrt(sum(p.grad.square().sum() for p in model.parameters()))
+        for name, parameter in model.named_parameters():
+            expected[name] -= parameter.grad.numpy() * min(1.0, 0.5 / norm.item()) / 10.0
+    for name, array in state_of(own.model).items():
+        np.testing.assert_allclose(array - START.arrays[name], expected[name], atol=1e-6)
+
+
+def test_momentum_stays_at_the_client_from_round_to_round():
+    """Two rounds of one step without noise, from the same weights: the second goes on where the first went."""
+    own = client(epsilon=math.inf, local_steps=1, sampling_rate=0.999, momentum=0.5)
+    other = client(epsilon=math.inf, local_steps=1, sampling_rate=0.999, momentum=0.0)
+    (first, second), (plain, _) = ([moved(one.update(START)) for _ in range(2)] for one in (own, other))
+    np.testing.assert_allclose(first, plain, atol=1e-6)
+    np.testing.assert_allclose(second, 1.5 * first, atol=1e-3)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adam_corrected"])
+@pytest.mark.parametrize("clipping", ["const", "quantile", "auto_s"])
+def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimiser, clipping):
+    asked = {"optimiser": optimiser, "clipping": clipping, "learning_rate": 0.01}
+    one, again, other = (client(seed=seed, **asked) for seed in (1, 1, 2))
+    replies = [own.update(START) for own in (one, again, other)]
+    assert np.array_equal(moved(replies[0]), moved(replies[1])) and np.isfinite(moved(replies[0])).all()
+    assert not np.array_equal(moved(replies[0]), moved(replies[2]))
+    assert set(replies[0].scalars) == {"steps", "noise_share", "clipping_norm"}
+    assert 0 < replies[0].scalars["noise_share"] <= 1
+
+
+def test_the_noise_share_is_one_without_records_and_nought_without_noise():
+    assert client(count=0).step() == pytest.approx(1, abs=0.02)
+    assert client(epsilon=math.inf).step() == 0
 
 
 def test_the_server_takes_the_plain_mean():
     replies = [Reply(c, Payload({"w": np.array([v])}, {"steps": s})) for c, v, s in (("a", 1.0, 2), ("b", 3.0, 200))]
-    assert dpsgd.server_step(dpsgd.Server({}), replies).weights["w"] == 2.0
+    assert dpsgd.server_step(dpsgd.server({"w": np.zeros(1)}, 0.0), replies).weights["w"] == 2.0
+
+
+def test_averaging_keeps_the_mean_of_all_until_it_forgets_and_sends_the_latest():
+    state, seen = dpsgd.server({"w": np.array([100.0])}, 0.75), []
+    for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
+        state = dpsgd.server_step(state, [Reply("a", Payload({"w": np.array([value])}))])
+        seen.append(state.weights["w"].item())
+        assert state.sent["w"] == value
+    assert seen[:4] == pytest.approx([1, 1.5, 2, 2.5])
+    assert seen[4:] == pytest.approx([0.75 * 2.5 + 0.25 * 5, 0.75 * (0.75 * 2.5 + 0.25 * 5) + 0.25 * 6])

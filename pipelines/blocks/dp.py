@@ -1,0 +1,33 @@
+"""Blocks of params.yaml about DP-SGD in a federation."""
+
+from typing import Literal
+
+from pipelines.blocks.data import Network
+from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive
+
+
+class Dpsgd(Block):
+    rounds: Count
+    local_steps: Count
+    sampling_rate: OpenFraction
+    expected_lot: Positive
+    noise_multiplier: Positive | None
+    clipping: Literal["const", "quantile", "auto_s"]
+    clipping_norm: Positive
+    clipping_quantile: OpenFraction
+    clipping_rate: Positive
+    clipping_noise: Positive
+    optimiser: Literal["sgd", "adam", "adam_corrected"]
+    learning_rate: Positive
+    momentum: Fraction
+    averaging: Fraction
+    network: Network | None
+    activation: Literal["relu", "tanh"]
+
+
+class DpBaselines(Block):
+    algorithms: list[Literal["dpsgd"]]
+    dpsgd: Dpsgd
+
+
+DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algorithms")

@@ -1,0 +1,56 @@
+"""What a client does with a noisy gradient. All of it is post-processing; its state stays from round to round."""
+
+import torch
+
+from pipelines.blocks.dp import Dpsgd
+
+BETAS, FLOOR = (0.9, 0.999), 1e-8
+
+
+def build(parameters, settings: Dpsgd) -> torch.optim.Optimizer:
+    """Their `step` takes `variance`, that of the noise in each coordinate of the gradients."""
+    if settings.optimiser == "sgd":
+        return Sgd(parameters, lr=settings.learning_rate, momentum=settings.momentum)
+    kind = CorrectedAdam if settings.optimiser == "adam_corrected" else Adam
+    return kind(parameters, lr=settings.learning_rate, betas=BETAS)
+
+
+class Sgd(torch.optim.SGD):
+    def step(self, variance: float) -> None:
+        super().step()
+
+
+class Adam(torch.optim.Adam):
+    def step(self, variance: float) -> None:
+        super().step()
+
+
+class CorrectedAdam(torch.optim.Optimizer):
+    """Adam without the noise in its second moment (DP-AdamBC, Tang et al. 2024).
+
+    The mean of squares v holds the squared gradient plus the noise's variance. What is known is taken off: the same
+    moving average of the variances, which differ where the noise or the clipping norm does.
+    """
+
+    def __init__(self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "floor": floor})
+        self.count, self.noise = 0, 0.0
+
+    @torch.no_grad()
+    def step(self, variance: float) -> None:
+        self.count += 1
+        for group in self.param_groups:
+            first, second = group["betas"]
+            self.noise = second * self.noise + (1 - second) * variance
+            for parameter in group["params"]:
+                self._move(parameter, group["lr"], first, second, group["floor"])
+
+    def _move(self, parameter: torch.Tensor, rate: float, first: float, second: float, floor: float) -> None:
+        state = self.state[parameter]
+        for name in ("m", "v"):
+            state.setdefault(name, torch.zeros_like(parameter))
+        state["m"].lerp_(parameter.grad, 1 - first)
+        state["v"].lerp_(parameter.grad.square(), 1 - second)
+        mean = state["m"] / (1 - first**self.count)
+        square = (state["v"] - self.noise) / (1 - second**self.count)
+        parameter -= rate * mean / square.clamp(min=floor).sqrt()

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+import torch
+from blocks import DPSGD
+
+from pipelines.blocks.dp import Dpsgd
+from pipelines.federation.dp import optimisers
+
+
+def run(kind: str, gradients: list[float], variances: list[float], **changes) -> list[float]:
+    """The places of one weight that begins at 0."""
+    weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    settings = Dpsgd(**{**DPSGD, "optimiser": kind, "learning_rate": 0.1, **changes})
+    optimiser, places = optimisers.build([weight], settings), []
+    for gradient, variance in zip(gradients, variances):
+        weight.grad = torch.full_like(weight, gradient)
+        optimiser.step(variance)
+        places.append(weight.item())
+    return places
+
+
+GRADIENTS = [1.0, -0.5, 2.0, 0.25]
+
+
+def test_sgd_by_hand():
+    assert run("sgd", GRADIENTS, [0.0] * 4) == pytest.approx(list(-0.1 * np.cumsum(GRADIENTS)))
+    assert run("sgd", [1.0, 1.0], [0.0] * 2, momentum=0.5) == pytest.approx([-0.1, -0.1 - 0.15])
+
+
+def test_adam_is_torch_s():
+    weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    theirs, places = torch.optim.Adam([weight], lr=0.1), []
+    for gradient in GRADIENTS:
+        weight.grad = torch.full_like(weight, gradient)
+        theirs.step()
+        places.append(weight.item())
+    assert run("adam", GRADIENTS, [9.0] * 4) == pytest.approx(places)
+
+
+def test_without_noise_the_corrected_adam_is_adam():
+    assert run("adam_corrected", GRADIENTS, [0.0] * 4) == pytest.approx(run("adam", GRADIENTS, [0.0] * 4), rel=1e-6)
+
+
+def test_the_corrected_adam_by_hand():
+    """Variances that differ: the second moment loses their own moving average."""
+    gradients, variances = [2.0, 1.0], [1.0, 0.25]
+    m, v, noise, place, expected = 0.0, 0.0, 0.0, 0.0, []
+    for number, (gradient, variance) in enumerate(zip(gradients, variances), start=1):
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        noise = 0.999 * noise + 0.001 * variance
+        square = (v - noise) / (1 - 0.999**number)
+        place -= 0.1 * m / (1 - 0.9**number) / np.sqrt(square)
+        expected.append(place)
+    assert run("adam_corrected", gradients, variances) == pytest.approx(expected)
+
+
+def test_what_is_taken_off_is_the_noise_and_no_more():
+    """The second moment of a gradient of 0.5 under noise of deviation 2 comes out near 0.25, where Adam has 4.25."""
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.zeros(4000))
+    optimiser = optimisers.CorrectedAdam([weight], lr=0.0)
+    for _ in range(50):
+        weight.grad = 0.5 + 2 * torch.randn(4000)
+        optimiser.step(4.0)
+    scale = 1 - 0.999**50
+    assert (optimiser.state[weight]["v"].mean() / scale).item() == pytest.approx(4.25, rel=0.05)
+    assert ((optimiser.state[weight]["v"].mean() - optimiser.noise) / scale).item() == pytest.approx(0.25, abs=0.1)
+
+
+def test_a_second_moment_below_the_noise_is_held_at_the_floor():
+    (place,) = run("adam_corrected", [1e-3], [1.0])
+    assert place == pytest.approx(-0.1 * 1e-3 / np.sqrt(optimisers.FLOOR))
