@@ -6,12 +6,14 @@
 A client is an IID sample of the training images, 60,000 is all of them. The classifier, its schedule and the number
 of images are constants below; the last iterate is tested, once. Each seed draws its own client, noise (operating
 system), images and classifier. `itself` is the accuracy of the classifier that a generator releases beside its images,
-where it has one. `real` trains on the records themselves: no privacy, the upper line. A run takes minutes, and each
-cell is written when it is done: what is kept under the same settings is not measured again.
+where it has one. `real` trains on the records themselves: no privacy, the upper line; `gan` has none either, nor what
+is asked for at epsilon inf, where a generator adds no noise. A run takes minutes, and each cell is written when it is
+done: what is kept under the same settings is not measured again.
 """
 
 import argparse
 import io
+import math
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -34,6 +36,7 @@ NAME = "synthesis_utility"
 IMAGES = 20_000  # synthetic images, as many for every generator
 RECIPE = {"epochs": 8, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}  # 1,256 steps of Adam
 HIDDEN = ("settings", "runs")
+NOT_PRIVATE = ("real", "gan")  # whatever the epsilon; theirs stands as none
 # set before anything was measured here: {(generator, data set, records): {epsilon: accuracy}}
 TARGETS = {
     ("dp_moments", "mnist", 12_000): {1: 0.925, 10: 0.955},
@@ -85,8 +88,9 @@ def planned(params: config.Params, key: dict) -> registry.Plan:
     settings = params.generator(key["dataset"], key["generator"])
     if hasattr(settings, "weak_plan"):  # a weak plan is measured too
         settings = settings.model_copy(update={"weak_plan": "warn"})
-    budget, space = Budget(key["epsilon"], params.privacy.delta), release.public_space(params.profiles[key["dataset"]])
-    return registry.load(key["generator"]).plan(settings, budget, space)
+    epsilon = math.inf if key["epsilon"] is None else key["epsilon"]
+    space = release.public_space(params.profiles[key["dataset"]])
+    return registry.load(key["generator"]).plan(settings, Budget(epsilon, params.privacy.delta), space)
 
 
 def fid(made: Images, test: Images) -> float:
@@ -133,7 +137,7 @@ def best(rows: list[dict]) -> dict[str, str]:
     """The best private classifier of each client: trained on synthetic images, or released itself."""
     found: dict[tuple, tuple[float, str]] = {}
     for line in rows:
-        if line["generator"] in ("real", "gan"):
+        if line["epsilon"] is None:
             continue
         cell = (line["dataset"], line["records"], line["epsilon"])
         for value, how in ((line["accuracy"], "a classifier on the images of"), (line["itself"], "the classifier of")):
@@ -151,7 +155,7 @@ def main() -> None:
     default = ["real", "dp_moments", "dp_merf", "dp_teacher", "datalens"]
     parser.add_argument("--generators", nargs="+", default=default, choices=["real", *GENERATORS])
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"], choices=PUBLISHED["best"])
-    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
+    parser.add_argument("--epsilons", nargs="+", type=_epsilon, default=[1.0, 10.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
@@ -167,12 +171,17 @@ def main() -> None:
     show(rows, hidden=HIDDEN, **best(rows))
 
 
+def _epsilon(text: str) -> float | None:
+    """As it is kept: JSON has no infinity."""
+    return None if math.isinf(float(text)) else float(text)
+
+
 def _keys(arguments: argparse.Namespace, dataset: str) -> list[dict]:
     return [
         {"generator": generator, "dataset": dataset, "records": size, "epsilon": epsilon}
         for generator in arguments.generators
         for size in arguments.sizes
-        for epsilon in ([None] if generator == "real" else arguments.epsilons)
+        for epsilon in ([None] if generator in NOT_PRIVATE else arguments.epsilons)
     ]
 
 
