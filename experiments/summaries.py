@@ -28,7 +28,7 @@ def mean(values: Mapping | list) -> float | None:
 
 def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     """The mean over runs of what a method has once in each."""
-    values = [row["methods"][method][field] for row in rows]
+    values = [row["methods"][method][field] for row in rows if method in row["methods"]]
     return mean([None if value is None else float(value) for value in values])  # "inf" is how JSON holds it
 
 
@@ -51,6 +51,14 @@ def by(rows: list[dict], field: str) -> dict[str, list[dict]]:
     for row in rows:
         found.setdefault(row[field], []).append(row)
     return found
+
+
+def methods(rows: list[dict]) -> dict[str, dict]:
+    """{method: an entry of it}, an algorithm's generators beside each other."""
+    entries = {method: entry for row in reversed(rows) for method, entry in row["methods"].items()}
+    names = list(dict.fromkeys(method.partition("/")[0] for row in rows for method in row["methods"]))
+    order = sorted(entries, key=lambda method: (names.index(method.partition("/")[0]), method))
+    return {method: entries[method] for method in order}
 
 
 def generators(rows: list[dict], method: str = "pppfl") -> list[str]:

@@ -3,7 +3,7 @@
 from experiments import published
 from experiments.correlation import gain_against_local
 from experiments.plans import GROUPS, STABILISERS
-from experiments.summaries import by, cells, ends, generators, mean, over_runs, paired
+from experiments.summaries import by, cells, ends, generators, mean, methods, over_runs, paired
 
 FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as there is such a method
     "local, secret / secret": ("local", ""),
@@ -30,7 +30,7 @@ def table4(rows: list[dict]) -> list[dict]:
     for dataset, own in by(rows, "dataset").items():
         local = cells(own, "local", "accuracy")
         for flow, (name, moment) in FLOWS.items():
-            for generator in [""] if name in own[0]["methods"] else generators(own):
+            for generator in [""] if name in methods(own) else generators(own):
                 method = f"{name}/{generator}" if generator else name
                 accuracy = cells(own, method, f"accuracy{moment}")
                 found.append(
@@ -105,7 +105,7 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
     found = []
     for dataset, own in by(rows, "dataset").items():
         local = cells(own, "local", "accuracy")
-        for method, entry in own[0]["methods"].items():
+        for method, entry in methods(own).items():
             name, _, generator = method.partition("/")
             accuracy = cells(own, method, "accuracy")
             found.append(

@@ -11,7 +11,7 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from experiments import parameters
-from experiments.plans import GROUPS, STORES, Asked, Run
+from experiments.plans import BOUNDS, GROUPS, PRIVATE, STORES, Asked, Run
 from pipelines import config
 from pipelines.reporting import collect
 
@@ -114,4 +114,13 @@ def test_names_are_unique_and_fit_for_a_git_reference(store, asked):
 
 
 def test_every_data_set_once_before_any_seed_twice(asked):
-    assert [run.seed for run in STORES["table2"](asked)] == [0, 0, 0, 1, 1, 1]
+    assert [run.seed for run in STORES["table2"](asked)] == 2 * [0, 0, 0, 1, 1, 1]
+
+
+def test_what_reads_no_images_of_a_generator_runs_with_one_of_them(asked):
+    first, second = (
+        {method for run in STORES["table2"](asked) if run.variant == generator for method in run.methods}
+        for generator in PRIVATE
+    )
+    assert first - {method.replace(PRIVATE[1], PRIVATE[0]) for method in second} == set(BOUNDS)
+    assert all(method.endswith(f"/{PRIVATE[1]}") for method in second)

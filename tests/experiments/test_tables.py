@@ -83,3 +83,17 @@ def test_no_published_figure_is_an_accuracy_above_one():
     for table in (published.TABLE2, published.TABLE3, published.TABLE4):
         for row in table.values():
             assert all(0 < value < 1 for figures in row.values() for value in figures if value is not None)
+
+
+@pytest.mark.parametrize("build", [tables.table2, tables.table4, tables.figure4])
+def test_a_run_per_generator_makes_the_table_of_one_run_with_both(build, of_table2):
+    """What needs no generator stands in one of the two runs alone, and all are compared with it."""
+
+    def renamed(row: dict) -> dict:
+        changed = {name.replace("dp_moments", "datalens"): entry for name, entry in row["methods"].items()}
+        return {name: entry for name, entry in changed.items() if "/" in name}
+
+    together = [{**row, "methods": row["methods"] | renamed(row)} for row in of_table2]
+    apart = [*of_table2, *({**row, "variant": "datalens", "methods": renamed(row)} for row in of_table2)]
+    assert build(apart) == build(together)
+    assert {row["generator"] for row in build(apart)} >= {"dp_moments", "datalens"}
