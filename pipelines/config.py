@@ -61,7 +61,12 @@ class Params(Block):
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
-            owners |= {f".training.{name}": self.training(dataset, name) for name in DP_BASELINES}
+            private = {f".training.{name}": self.training(dataset, name) for name in DP_BASELINES}
+            for name, block in private.items():
+                if block.noise_control != "const" and not self.prepare.public_records:
+                    rule = "'const' without images to validate on, that is prepare.public_records above 0"
+                    raise mistake(f"profiles.{dataset}{name}.noise_control", block.noise_control, rule)
+            owners |= private
             for owner, block in owners.items():
                 for field in ("classifier", "network"):
                     name = getattr(block, field, None)

@@ -8,6 +8,7 @@ import numpy as np
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import partitions, sources
+from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import crowd, salt, season
 from pipelines.files import new_folder
 from pipelines.rules import mistake
@@ -20,12 +21,22 @@ def run(params: Params, dataset: str) -> None:
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+    public, pool = _public(pool, params.prepare.public_records, seeds.derive(params.seed, "public", dataset))
     with new_folder(paths.prepared(dataset)) as folder:
-        for part, data in {"pool": pool, "test": test}.items():
+        for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
         if root.is_relative_to(paths.RAW) or profile.source not in sources.PUBLIC:
             _salt(root)
-    print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set")
+    declared = f", {len(public)} declared public" if len(public) else ""
+    print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
+
+
+def _public(pool: Images, count: int, seed: int) -> tuple[Images, Images]:
+    """(what the server may see, the rest)."""
+    if count >= len(pool):
+        raise mistake("prepare.public_records", count, f"an int below the {len(pool)} records that there are")
+    rows = partitions.split(pool.labels, [count / len(pool)], np.random.default_rng(seed))
+    return pool[rows[0]], pool[rows[1]]
 
 
 def _salt(root: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipelines.blocks.data import Network
-from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive
+from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Share
 
 
 class Dpsgd(Block):
@@ -12,6 +12,10 @@ class Dpsgd(Block):
     sampling_rate: OpenFraction
     expected_lot: Positive
     noise_multiplier: Positive | None
+    noise_control: Literal["const", "falling_loss", "plateau"]
+    noise_decay: Share
+    noise_threshold: Positive
+    noise_least: Positive
     clipping: Literal["const", "quantile", "auto_s"]
     clipping_norm: Positive
     clipping_quantile: OpenFraction

@@ -1,6 +1,7 @@
 """Accuracy and macro-F1 on whole test sets, and the summary of a method over clients."""
 
 import numpy as np
+import torch.nn.functional as F
 from sklearn.metrics import f1_score
 from torch import nn
 
@@ -17,6 +18,13 @@ def predictions(model: nn.Module, data: Images) -> np.ndarray:
 def scores(model: nn.Module, data: Images) -> dict[str, float]:
     """{"accuracy", "macro_f1"} over the whole set."""
     return scores_of(predictions(model, data), data.labels)
+
+
+def loss_and_accuracy(model: nn.Module, data: Images) -> tuple[float, float]:
+    """(mean cross-entropy, accuracy) over the whole set."""
+    images, labels = tensors(data, next(model.parameters()).device)
+    found = logits(model, images)
+    return F.cross_entropy(found, labels).item(), (found.argmax(1) == labels).float().mean().item()
 
 
 def scores_of(predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:

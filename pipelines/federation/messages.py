@@ -38,6 +38,16 @@ class Server:
         """What each round begins with, at every client."""
         return self.weights
 
+    @property
+    def asked(self) -> dict[str, Scalar]:
+        """What is sent beside it."""
+        return {}
+
+    @property
+    def told(self) -> dict[str, Scalar]:
+        """What the server says of the last round in the log."""
+        return {}
+
 
 class Engine(Protocol):
     """Carries messages. Replies come sorted by client, so sums do not depend on who answered first."""

@@ -16,7 +16,7 @@ from pipelines.training.tensors import State
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
-    curves: list[dict]  # one row per round: means over clients of the scalars they sent
+    curves: list[dict]  # one row per round: means over clients of the scalars they sent, and what the server told
     cost: dict  # {"rounds", "bytes_down", "bytes_up": over all clients, "seconds"}
 
 
@@ -32,13 +32,13 @@ def run(
     models, curves, start = [state.weights], [], time.perf_counter()
     cost = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}
     for number in tqdm(range(1, rounds + 1), desc=name, disable=None, mininterval=1):
-        payload = Payload(state.sent, {"round": number})
+        payload = Payload(state.sent, {"round": number, **state.asked})
         replies = engine.call(payload)
         if not replies:
             break
         state = server_step(state, replies)
         models.append(state.weights)
-        curves.append({"round": number, **_means(replies)})
+        curves.append({"round": number, **_means(replies), **state.told})
         cost["rounds"] = number
         cost["bytes_down"] += payload.bytes * len(replies)
         cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)

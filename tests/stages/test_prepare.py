@@ -7,6 +7,8 @@ from PIL import Image
 from project import own_images
 from ruamel.yaml import YAML
 
+from pipelines.datasets.containers import load
+
 PREPARED = "data/private/own/prepared"
 
 
@@ -95,6 +97,29 @@ def test_dvc_does_not_note_how_many_images_a_folder_holds(checkout):
         assert checkout.repro("prepare") == ["prepare@own"]
         noted.append({name: raw_of(checkout)[name] for name in ("nfiles", "size")})
     assert noted == [{"nfiles": 256, "size": noted[0]["size"]}] * 2
+
+
+def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(checkout):
+    checkout.edit(lambda params: params["prepare"].update(public_records=30))
+    done = checkout.stage("prepare", "--dataset", "own")
+    assert "30 declared public" in done.stdout
+    checkout.stage("partition", "--dataset", "own")
+    parts = {name: load(checkout.path / PREPARED / f"{name}.npz") for name in ("pool", "test", "public")}
+    assert [np.bincount(parts["public"].labels).tolist(), len(parts["test"])] == [[10, 10, 10], 30]
+    ids = [set(part.ids.tolist()) for part in parts.values()]
+    assert sum(map(len, ids)) == len(set.union(*ids)) == 150
+    dealt = set()
+    for path in (checkout.path / "data/private/own/clients").rglob("*.npz"):
+        dealt |= set(load(path).ids.tolist())
+    assert dealt == ids[0]
+
+
+def test_more_public_records_than_there_are_is_one_sentence(checkout):
+    checkout.edit(lambda params: params["prepare"].update(public_records=500))
+    done = checkout.stage("prepare", "--dataset", "own", ok=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "The 'public_records' parameter of prepare must be an int below the 120 records" in done.stderr
+    assert not (checkout.path / PREPARED).exists()
 
 
 def test_a_folder_per_class_runs_like_any_other_source(checkout):

@@ -1,23 +1,27 @@
 """One client's account of noisy steps: how much noise its budget needs, and how many steps it can afford.
 
-Accounted by RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD is the final figure
-beside the claim. Noise is fixed before the first step, so the least over orders is a valid claim.
+By RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD is the final figure beside the
+claim. `Account`: noise fixed before the first step, so the least over orders is a valid claim. `Filtered`: noise that
+the server lowers by what it sees of the private model; a Rényi filter at one order, fixed beforehand, and the claim is
+the whole budget, for when a run stops may depend on outcomes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipelines.blocks.dp import Dpsgd
 from pipelines.privacy import accounting
+from pipelines.privacy.accounting import Steps
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 
 
 @dataclass
 class Account:
-    """steps: taken so far. noise_multiplier: what one step costs as a single release, all that it lets out together.
+    """steps: taken so far. first: the noise multiplier that was planned. noise_multiplier: that of the step at hand, of
+    all that the step lets out together as one release.
 
-    It is the parameter's where that names one, and the client leaves when its budget is gone; else the least that all
-    planned steps can be afforded with.
+    `first` is the parameter's where that names one, and the client leaves when its budget is gone; else the least that
+    all planned steps can be afforded with.
     """
 
     epsilon: float
@@ -26,38 +30,128 @@ class Account:
     steps: int = 0
 
     def __post_init__(self):
-        planned = self.settings.rounds * self.settings.local_steps
         plan = {"epsilon": self.epsilon, "delta": self.delta, "sampling_rate": self.settings.sampling_rate}
-        self.noise_multiplier = self.settings.noise_multiplier or accounting.noise_for(**plan, steps=planned)
-        self.affordable = accounting.steps_for(**plan, noise_multiplier=self.noise_multiplier, at_most=planned)
+        self.first = self.settings.noise_multiplier or accounting.noise_for(**plan, steps=self.planned)
+        self.noise_multiplier = self.first
+        self.affordable = accounting.steps_for(**plan, noise_multiplier=self.first, at_most=self.planned)
 
-    def take(self, asked: int) -> int:
+    @property
+    def planned(self) -> int:
+        return self.settings.rounds * self.settings.local_steps
+
+    def take(self, asked: int, factor: float = 1.0) -> int:
         """How many of the steps asked for the budget allows. They are entered here, before they are taken."""
         taken = min(asked, self.affordable - self.steps)
         self.steps += taken
         return taken
 
-    def schedule(self, steps: int) -> list[accounting.Steps]:
-        return [accounting.Steps(self.noise_multiplier, self.settings.sampling_rate, steps)]
+    @property
+    def taken(self) -> list[Steps]:
+        return [self._of(self.first, self.steps)]
 
-    def statement(self, noise: Noise, *, steps: int | None = None) -> Statement:
-        """What was spent, or will be by `steps`: the RDP figure that stops the run is the claim, PLD's is beside it."""
-        steps = self.steps if steps is None else steps
-        spent = {"schedule": self.schedule(steps), "delta": self.delta}
+    @property
+    def epsilon_spent(self) -> float:
+        """By the rule that stops the run, which knows noise and rates alone: free to tell."""
+        return accounting.schedule_epsilon(schedule=self.taken, delta=self.delta)
+
+    def spent(self) -> dict:
+        """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
+        chosen on the way."""
+        by_pld = accounting.schedule_epsilon_pld(schedule=self.taken, delta=self.delta)
+        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": by_pld}
+
+    @property
+    def plan(self) -> list[Steps]:
+        """All affordable steps, at the first noise."""
+        return [self._of(self.first, self.affordable)]
+
+    @property
+    def claim(self) -> float:
+        """The epsilon of the whole run."""
+        return accounting.schedule_epsilon(schedule=self.plan, delta=self.delta)
+
+    @property
+    def accountant(self) -> str:
+        return "RDP of the sampled Gaussian"
+
+    @property
+    def cost(self) -> dict:
+        """As the ledger enters it."""
+        return {"kind": "sampled_gaussian", "schedule": [list(steps) for steps in self.plan]}
+
+    def statement(self, noise: Noise) -> Statement:
+        """What the run will have spent when all affordable steps are taken, as planned; PLD's figure beside it."""
         formal = noise.guarantee == "formal"
         return Statement(
             mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
-            epsilon=accounting.schedule_epsilon(**spent),
+            epsilon=self.claim,
             delta=self.delta,
             mu=None,
-            guarantee=noise.guarantee if self.noise_multiplier else "none",
+            guarantee=noise.guarantee if self.first else "none",
             noise="torch normal, generator seeded by the operating system" if formal else noise.source,
-            accountant="RDP of the sampled Gaussian",
+            accountant=self.accountant,
             sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
             details={
-                "epsilon_by_pld": accounting.schedule_epsilon_pld(**spent),
-                "noise_multiplier": self.noise_multiplier,
-                "steps": steps,
+                "epsilon_by_pld": accounting.schedule_epsilon_pld(schedule=self.plan, delta=self.delta),
+                "noise_multiplier": self.first,
+                "steps": self.affordable,
                 "settings": self.settings.model_dump(),
             },
         )
+
+    def _of(self, noise_multiplier: float, count: int) -> Steps:
+        return Steps(noise_multiplier, self.settings.sampling_rate, count)
+
+
+@dataclass
+class Filtered(Account):
+    """`steps_taken`: what happened. The PLD figure of the statement is that of the plan without any decay."""
+
+    steps_taken: list[Steps] = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__post_init__()
+        order = accounting.planned_order(schedule=[self._of(self.first, self.planned)], delta=self.delta)
+        self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order)
+        self.affordable = self._allowed(self.planned)
+
+    def take(self, asked: int, factor: float = 1.0) -> int:
+        """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""
+        self.noise_multiplier = max(self.first * factor, min(self.first, self.settings.noise_least))
+        taken = self._allowed(asked)
+        if taken:
+            self.filter.spend(self._of(self.noise_multiplier, taken))
+            self.steps_taken.append(self._of(self.noise_multiplier, taken))
+            self.steps += taken
+        return taken
+
+    @property
+    def taken(self) -> list[Steps]:
+        return self.steps_taken
+
+    @property
+    def epsilon_spent(self) -> float:
+        return self.filter.epsilon_spent
+
+    @property
+    def claim(self) -> float:
+        return self.epsilon
+
+    @property
+    def accountant(self) -> str:
+        return f"Renyi filter at order {self.filter.order:g}, RDP of the sampled Gaussian"
+
+    @property
+    def cost(self) -> dict:
+        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget}
+
+    def _allowed(self, asked: int) -> int:
+        """The most, up to `asked`, that the filter lets pass at this noise."""
+        return next(
+            (count for count in range(asked, 0, -1) if self.filter.affords(self._of(self.noise_multiplier, count))), 0
+        )
+
+
+def account(epsilon: float, delta: float, settings: Dpsgd) -> Account:
+    kind = Account if settings.noise_control == "const" else Filtered
+    return kind(epsilon, delta, settings)

@@ -7,36 +7,54 @@ and lots come from a generator seeded by the operating system. Everything after 
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from pipelines.blocks.data import Profile
+from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import optimisers
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
+from pipelines.federation.dp.noise_control import next_factor
 from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.per_sample import scaled_sum
 from pipelines.privacy.statement import Statement
 from pipelines.training.tensors import State, state_of, tensors, with_state
 
+Validate = Callable[[State], tuple[float, float]]
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 
 
 @dataclass(frozen=True)
 class DpServer(Server):
-    """weights: the average over rounds, which is the model. latest: what each round begins with at the clients."""
+    """weights: the average over rounds, which is the model. latest: what each round begins with at the clients.
+    factor: on their noise. losses, accuracy: of `latest` on public images, where there are any."""
 
     latest: State
-    averaging: float
+    settings: Dpsgd
+    validate: Validate | None = None
     round: int = 0
+    factor: float = 1.0
+    losses: tuple[float, ...] = ()
+    accuracy: float | None = None
 
     @property
     def sent(self) -> State:
         return self.latest
+
+    @property
+    def asked(self) -> dict[str, float]:
+        return {"noise_factor": self.factor}
+
+    @property
+    def told(self) -> dict[str, float]:
+        public = {"public_loss": self.losses[-1], "public_accuracy": self.accuracy} if self.losses else {}
+        return {**public, "next_noise_factor": self.factor}
 
 
 class Client:
@@ -50,12 +68,14 @@ class Client:
 
     def update(self, payload: Payload) -> Payload | None:
         """`local_steps` noisy steps from the global model, fewer where the budget ends; None where it has."""
-        steps = self.account.take(self.account.settings.local_steps)
+        steps = self.account.take(self.account.settings.local_steps, payload.scalars.get("noise_factor", 1.0))
         if not steps:
             return None
         with_state(self.model, payload.arrays)
         shares = [self.step() for _ in range(steps)]
-        told = {"steps": self.account.steps, "noise_share": sum(shares) / steps, "clipping_norm": self.clip.norm}
+        account = self.account
+        told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent, "noise_share": sum(shares) / steps}
+        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm}
         return Payload(state_of(self.model), told)
 
     def step(self) -> float:
@@ -78,32 +98,35 @@ class Client:
         return _noise_share(self.model, variance)
 
 
-def server(weights: State, averaging: float) -> DpServer:
-    return DpServer(weights, weights, averaging)
+def server(weights: State, settings: Dpsgd, validate: Validate | None = None) -> DpServer:
+    """validate: (loss, accuracy) of weights on public images; noise control needs it."""
+    return DpServer(weights, weights, settings, validate)
 
 
 def server_step(state: DpServer, replies: list[Reply]) -> DpServer:
     """The plain mean, for weights by size would tell the server the sizes; then its average over rounds, of all so far
-    until that remembers as much as `averaging` does."""
-    latest, number = weighted_mean(replies, [1.0] * len(replies)), state.round + 1
-    past = min(state.averaging, (number - 1) / number)
+    until that remembers as much as `averaging` does; then what the public images say of the noise to come."""
+    latest, number, settings = weighted_mean(replies, [1.0] * len(replies)), state.round + 1, state.settings
+    past = min(settings.averaging, (number - 1) / number)
     weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
-    return replace(state, weights=weights, latest=latest, round=number)
+    state = replace(state, weights=weights, latest=latest, round=number)
+    if not state.validate:
+        return state
+    loss, accuracy = state.validate(latest)
+    losses = (*state.losses, loss)
+    return replace(state, losses=losses, accuracy=accuracy, factor=next_factor(settings, state.factor, list(losses)))
 
 
-def entry(statement: Statement, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
+def entry(statement: Statement, cost: dict, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
     """One client's part of the joint run, as its ledger enters it: all planned steps. `data` names everyone's part."""
-    details = statement.details
-    schedule = [[details["noise_multiplier"], details["settings"]["sampling_rate"], details["steps"]]]
     network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
     budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
-    formal = statement.guarantee == "formal"
     return Release(
         mechanism="dpsgd",
         version=VERSION,
-        parameters={**details, **budget, **network, "client": client, "seed": seed},
+        parameters={**statement.details, **budget, **network, "client": client, "seed": seed},
         data=hashlib.sha256("".join(data).encode()).hexdigest(),
-        cost={"kind": "sampled_gaussian", "schedule": schedule} if formal else {"kind": "none"},
+        cost=cost if statement.guarantee == "formal" else {"kind": "none"},
         statement=statement.as_dict(),
     )
 

@@ -2,19 +2,22 @@ import math
 
 import pytest
 from blocks import DPSGD
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.blocks.dp import Dpsgd
-from pipelines.federation.dp.account import Account
+from pipelines.federation.dp import account as accounts
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 
 
-def account(epsilon: float = 3.0, **changes) -> Account:
-    return Account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
+def account(epsilon: float = 3.0, **changes):
+    return accounts.account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
 
 
-def cost(own: Account, steps: int) -> float:
-    return accounting.schedule_epsilon(schedule=own.schedule(steps), delta=1e-5)
+def cost(own, steps: int) -> float:
+    schedule = [accounting.Steps(own.first, own.settings.sampling_rate, steps)]
+    return accounting.schedule_epsilon(schedule=schedule, delta=1e-5)
 
 
 def test_the_plan_spends_the_budget_and_not_more():
@@ -52,16 +55,74 @@ def test_no_epsilon_no_noise_and_no_guarantee():
 
 def test_noise_of_ones_own_is_a_guarantee_even_where_none_was_asked():
     own = account(math.inf, noise_multiplier=2.0)
-    statement = own.statement(OsEntropy(), steps=6)
+    statement = own.statement(OsEntropy())
     assert statement.guarantee == "formal" and 0 < statement.epsilon == pytest.approx(cost(own, 6))
 
 
-def test_the_statement_says_what_was_spent():
+def test_the_statement_says_what_the_whole_run_costs_and_spent_what_was():
     own = account()
-    assert own.statement(OsEntropy()).epsilon == 0
-    own.take(6)
     statement = own.statement(OsEntropy())
-    assert 2.9 < statement.epsilon <= 3.0
+    assert 2.9 < statement.epsilon <= 3.0 and statement.epsilon == cost(own, 6)
     assert 0 < statement.details["epsilon_by_pld"] <= statement.epsilon
-    assert statement.guarantee == "formal"
-    assert own.statement(SeededForTests(0)).guarantee == "none"
+    assert statement.guarantee == "formal" and account().statement(SeededForTests(0)).guarantee == "none"
+    assert own.epsilon_spent == 0
+    own.take(2)
+    spent = own.spent()
+    assert spent["steps"] == 2 and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < statement.epsilon
+    own.take(4)
+    assert own.epsilon_spent == pytest.approx(statement.epsilon)
+    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(statement.details["epsilon_by_pld"])
+
+
+CONTROLLED = {"noise_control": "falling_loss", "sampling_rate": 0.05, "noise_multiplier": 2.0, "local_steps": 10}
+
+
+@given(factors=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_no_server_can_make_a_filtered_client_overspend(factors):
+    """Whatever it asks: the curve at the filter's order stays within what makes epsilon."""
+    own = account(2.0, **CONTROLLED, rounds=100)
+    assert isinstance(own, accounts.Filtered)
+    for factor in factors:
+        before, taken = own.steps, own.take(10, factor)
+        assert own.steps == before + taken <= before + 10
+        assert own.noise_multiplier == max(2.0 * factor, 0.5)
+    order = own.filter.order
+    spent = accounting.schedule_rdp(schedule=own.taken, order=order)
+    assert accounting.rdp_epsilon(rdp=spent, order=order, delta=1e-5) <= 2.0
+    assert sum(steps.count for steps in own.taken) == own.steps
+
+
+def test_a_filter_takes_nearly_all_steps_of_a_constant_run_and_then_none():
+    """dpfl.md 6.4: one order may refuse a few that the least over orders lets pass."""
+    own = account(2.0, **{**CONTROLLED, "rounds": 30})
+    taken = [own.take(10) for _ in range(30)]
+    assert 260 <= sum(taken) <= 268 and taken[-1] == 0
+    assert own.affordable == sum(taken)
+    assert own.epsilon_spent <= 2.0 < own.epsilon_spent + cost(own, 10)
+
+
+def test_a_filtered_run_claims_its_whole_budget():
+    own = account(2.0, **CONTROLLED, rounds=5)
+    statement = own.statement(OsEntropy())
+    assert statement.epsilon == 2.0 and "filter at order" in statement.accountant
+    assert own.cost["kind"] == "renyi"
+    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(2.0)
+    own.take(10, 0.9)
+    own.take(10, 0.8)
+    spent = own.spent()
+    assert 10 < spent["steps"] == own.steps and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < 2.0
+
+
+def test_less_noise_buys_fewer_steps():
+    counts = []
+    for factor in (1.0, 0.7):
+        own = account(2.0, **CONTROLLED, rounds=100)
+        counts.append(sum(own.take(10, factor) for _ in range(100)))
+    assert counts[1] < 0.6 * counts[0]
+
+
+def test_a_first_noise_below_the_least_is_not_raised():
+    own = account(8.0, **{**CONTROLLED, "noise_multiplier": 0.4}, rounds=2)
+    own.take(1, 0.1)
+    assert own.noise_multiplier == 0.4

@@ -9,7 +9,7 @@ from models import classifiers
 from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
-from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.account import account
 from pipelines.federation.messages import Payload, Reply
 from pipelines.training.tensors import state_of
 
@@ -25,8 +25,8 @@ def network():
 
 
 def client(count=30, epsilon=3.0, seed=0, **changes):
-    account = Account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
-    return dpsgd.Client(network(), images(count), account, torch.Generator().manual_seed(seed))
+    own = account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
+    return dpsgd.Client(network(), images(count), own, torch.Generator().manual_seed(seed))
 
 
 START = Payload(state_of(network()), {"round": 1})
@@ -109,7 +109,8 @@ def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimi
     replies = [own.update(START) for own in (one, again, other)]
     assert np.array_equal(moved(replies[0]), moved(replies[1])) and np.isfinite(moved(replies[0])).all()
     assert not np.array_equal(moved(replies[0]), moved(replies[2]))
-    assert set(replies[0].scalars) == {"steps", "noise_share", "clipping_norm"}
+    told = {"steps", "epsilon_spent", "noise_share", "noise_multiplier", "clipping_norm"}
+    assert set(replies[0].scalars) == told
     assert 0 < replies[0].scalars["noise_share"] <= 1
 
 
@@ -120,14 +121,37 @@ def test_the_noise_share_is_one_without_records_and_nought_without_noise():
 
 def test_the_server_takes_the_plain_mean():
     replies = [Reply(c, Payload({"w": np.array([v])}, {"steps": s})) for c, v, s in (("a", 1.0, 2), ("b", 3.0, 200))]
-    assert dpsgd.server_step(dpsgd.server({"w": np.zeros(1)}, 0.0), replies).weights["w"] == 2.0
+    assert dpsgd.server_step(dpsgd.server({"w": np.zeros(1)}, Dpsgd(**DPSGD)), replies).weights["w"] == 2.0
 
 
 def test_averaging_keeps_the_mean_of_all_until_it_forgets_and_sends_the_latest():
-    state, seen = dpsgd.server({"w": np.array([100.0])}, 0.75), []
+    state, seen = dpsgd.server({"w": np.array([100.0])}, Dpsgd(**{**DPSGD, "averaging": 0.75})), []
     for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
         state = dpsgd.server_step(state, [Reply("a", Payload({"w": np.array([value])}))])
         seen.append(state.weights["w"].item())
         assert state.sent["w"] == value
     assert seen[:4] == pytest.approx([1, 1.5, 2, 2.5])
     assert seen[4:] == pytest.approx([0.75 * 2.5 + 0.25 * 5, 0.75 * (0.75 * 2.5 + 0.25 * 5) + 0.25 * 6])
+
+
+def test_what_the_public_images_say_sets_the_next_rounds_noise():
+    losses = iter([3.0, 2.0, 1.0, 0.5, 0.6])
+    settings = Dpsgd(**{**DPSGD, "noise_control": "falling_loss", "noise_decay": 0.5})
+    state = dpsgd.server({"w": np.zeros(1)}, settings, lambda weights: (next(losses), weights["w"].item()))
+    assert state.asked == {"noise_factor": 1.0} and state.told == {"next_noise_factor": 1.0}
+    factors = []
+    for value in range(5):
+        state = dpsgd.server_step(state, [Reply("a", Payload({"w": np.array([float(value)])}))])
+        factors.append(state.asked["noise_factor"])
+    assert factors == [1, 1, 0.5, 0.25, 0.25]
+    assert state.told == {"public_loss": 0.6, "public_accuracy": 4.0, "next_noise_factor": 0.25}
+
+
+def test_a_step_has_the_noise_that_was_entered_for_it():
+    asked = {"noise_control": "plateau", "noise_multiplier": 4.0, "local_steps": 1, "rounds": 50}
+    own, deviations = client(count=0, epsilon=8.0, **asked), []
+    for factor in (1.0, 0.5, 0.25):
+        reply = own.update(Payload(START.arrays, {"round": 1, "noise_factor": factor}))
+        deviations.append(moved(reply).std())
+    assert deviations == pytest.approx([z * 0.5 / 10 for z in (4.0, 2.0, 1.0)], rel=0.05)
+    assert [steps.noise_multiplier for steps in own.account.taken] == [4.0, 2.0, 1.0]
