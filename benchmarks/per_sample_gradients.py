@@ -4,8 +4,8 @@
 
 All ways take turns on the same model and lot, and the least time of each counts. `hooks`: Opacus' GradSampleModule and
 its optimiser's clipping, which form every record's gradient. `ghost`: its fast gradient clipping, two passes. Ratios
-above 1 mean that we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000 records
-(lots of 78 in the mean), with all that is sent, drawn, clipped, noised and accounted, over the clipped sums alone.
+above 1 mean that we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000
+records (lots of 78 in the mean), with all that is sent, drawn, clipped, noised and accounted, over the clipped sums.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from benchmarks.federated_round import seconds
 from models import classifiers
 from pipelines import config
 from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd
-from pipelines.federation.dp.account import account
+from pipelines.federation.dp import dpsgd, server
+from pipelines.federation.dp.filtered import account
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import write_text
@@ -130,11 +130,11 @@ def round_over_gradients(params: config.Params, repeats: int) -> float:
         for number in range(CLIENTS)
     ]
     engine = InProcess({f"c{number}": client.update for number, client in enumerate(clients)})
-    state = dpsgd.server(state_of(build()), settings)
+    state = server.start(state_of(build()), settings)
     model, own = build(), lot(LOT, 28, 1)
     whole, gradients = [], []
     for _ in range(repeats + 1):
-        whole.append(seconds(lambda: dpsgd.server_step(state, engine.call(Payload(state.sent, state.asked)))))
+        whole.append(seconds(lambda: server.step(state, engine.call(Payload(state.sent, state.asked)))))
         gradients.append(seconds(lambda: [clipped_sum(model, *own, CLIP) for _ in clients]))
     return sum(whole[1:]) / sum(gradients[1:])
 

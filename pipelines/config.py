@@ -61,12 +61,7 @@ class Params(Block):
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
-            private = {f".training.{name}": self.training(dataset, name) for name in DP_BASELINES}
-            for name, block in private.items():
-                if block.noise_control != "const" and not self.prepare.public_records:
-                    rule = "'const' without images to validate on, that is prepare.public_records above 0"
-                    raise mistake(f"profiles.{dataset}{name}.noise_control", block.noise_control, rule)
-            owners |= private
+            owners |= {f".training.{name}": self._dp_baseline(dataset, name) for name in DP_BASELINES}
             for owner, block in owners.items():
                 for field in ("classifier", "network"):
                     name = getattr(block, field, None)
@@ -82,6 +77,18 @@ class Params(Block):
                     self.training(dataset, name)
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
+
+    def _dp_baseline(self, dataset: str, name: str) -> Block:
+        block, where = self.training(dataset, name), f"dp_baselines.{name} (profile {dataset})"
+        if block.local_steps_rule != "fixed" and block.noise_multiplier is None:
+            rule = "a float above 0 where local_steps_rule is not fixed: it decides how many steps there are"
+            raise mistake(f"{where}.noise_multiplier", None, rule)
+        for field, plain in {"noise_control": ["const"], "local_steps_rule": ["fixed", "ratio"]}.items():
+            value = getattr(block, field)
+            if value not in plain and not self.prepare.public_records:
+                rule = f"{' or '.join(plain)} without images to validate on, prepare.public_records"
+                raise mistake(f"{where}.{field}", value, rule)
+        return block
 
     def _check_root(self) -> None:
         inside = Path(os.path.relpath(self.prepare.root or "."))

@@ -9,7 +9,8 @@ from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
 from pipelines.federation import outcome, personalise
 from pipelines.federation.dp import dpsgd, federated
-from pipelines.federation.dp.account import Account, account
+from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.filtered import account
 from pipelines.files import new_folder, read_json
 from pipelines.privacy import noise
 from pipelines.rules import mistake

@@ -28,6 +28,9 @@ DATALENS = {
 DPSGD = {
     "rounds": 3,
     "local_steps": 2,
+    "local_steps_rule": "fixed",
+    "most_local_steps": 100,
+    "prior_distance": 1.0,
     "sampling_rate": 0.3,
     "expected_lot": 10.0,
     "noise_multiplier": None,

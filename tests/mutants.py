@@ -194,7 +194,7 @@ MUTANTS = [
     Mutant(
         "spend before checking the steps left",
         "pipelines/federation/dp/account.py",
-        "taken = min(asked, self.affordable - self.steps)",
+        "taken = max(0, min(asked, self.left))",
         "taken = asked",
         f"{T}/federation/dp/test_dpsgd.py::test_the_budget_is_checked_before_it_is_spent",
     ),

@@ -23,6 +23,9 @@ from pipelines.training.tensors import State, state_of, with_state
 SETTINGS = Dpsgd(
     rounds=1,
     local_steps=1,
+    local_steps_rule="fixed",
+    most_local_steps=1,
+    prior_distance=1.0,
     sampling_rate=0.99,
     expected_lot=1.0,
     noise_multiplier=None,

@@ -9,6 +9,9 @@ from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Shar
 class Dpsgd(Block):
     rounds: Count
     local_steps: Count
+    local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"]
+    most_local_steps: Count
+    prior_distance: Positive
     sampling_rate: OpenFraction
     expected_lot: Positive
     noise_multiplier: Positive | None

@@ -95,7 +95,8 @@ def noisy_step(client: str, seed: int) -> np.ndarray:
     settings = Dpsgd(**{**DPSGD, "rounds": 1, "local_steps": 1, "expected_lot": lot, "clipping_norm": clip})
     account = Account(BUDGET.epsilon, BUDGET.delta, settings)
     model = classifiers.build("mlp", shape=(28, 28, 1), classes=10, seed=seed)
-    start = Payload({name: np.zeros_like(array) for name, array in state_of(model).items()})
+    zeros = {name: np.zeros_like(array) for name, array in state_of(model).items()}
+    start = Payload(zeros, {"noise_factor": 1.0, "local_steps": 1})
     generator = source(client, seed).torch_generator("cpu")
     data = nobody(Space(height=28, width=28, channels=1, classes=10))
     reply = dpsgd.Client(model, data, account, generator).update(start)

@@ -1,12 +1,10 @@
 """One client's account of noisy steps: how much noise its budget needs, and how many steps it can afford.
 
 By RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD is the final figure beside the
-claim. `Account`: noise fixed before the first step, so the least over orders is a valid claim. `Filtered`: noise that
-the server lowers by what it sees of the private model; a Rényi filter at one order, fixed beforehand, and the claim is
-the whole budget, for when a run stops may depend on outcomes.
+claim. Noise is fixed before the first step, so the least over orders is a valid claim; where it is not, see `filtered`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipelines.blocks.dp import Dpsgd
 from pipelines.privacy import accounting
@@ -37,11 +35,19 @@ class Account:
 
     @property
     def planned(self) -> int:
-        return self.settings.rounds * self.settings.local_steps
+        """Steps at most."""
+        settings = self.settings
+        fixed = settings.local_steps_rule == "fixed"
+        return settings.rounds * (settings.local_steps if fixed else settings.most_local_steps)
+
+    @property
+    def left(self) -> int:
+        """Steps that the budget still buys at the first noise."""
+        return max(0, self.affordable - self.steps)
 
     def take(self, asked: int, factor: float = 1.0) -> int:
         """How many of the steps asked for the budget allows. They are entered here, before they are taken."""
-        taken = min(asked, self.affordable - self.steps)
+        taken = max(0, min(asked, self.left))
         self.steps += taken
         return taken
 
@@ -101,57 +107,3 @@ class Account:
 
     def _of(self, noise_multiplier: float, count: int) -> Steps:
         return Steps(noise_multiplier, self.settings.sampling_rate, count)
-
-
-@dataclass
-class Filtered(Account):
-    """`steps_taken`: what happened. The PLD figure of the statement is that of the plan without any decay."""
-
-    steps_taken: list[Steps] = field(default_factory=list)
-
-    def __post_init__(self):
-        super().__post_init__()
-        order = accounting.planned_order(schedule=[self._of(self.first, self.planned)], delta=self.delta)
-        self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order)
-        self.affordable = self._allowed(self.planned)
-
-    def take(self, asked: int, factor: float = 1.0) -> int:
-        """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""
-        self.noise_multiplier = max(self.first * factor, min(self.first, self.settings.noise_least))
-        taken = self._allowed(asked)
-        if taken:
-            self.filter.spend(self._of(self.noise_multiplier, taken))
-            self.steps_taken.append(self._of(self.noise_multiplier, taken))
-            self.steps += taken
-        return taken
-
-    @property
-    def taken(self) -> list[Steps]:
-        return self.steps_taken
-
-    @property
-    def epsilon_spent(self) -> float:
-        return self.filter.epsilon_spent
-
-    @property
-    def claim(self) -> float:
-        return self.epsilon
-
-    @property
-    def accountant(self) -> str:
-        return f"Renyi filter at order {self.filter.order:g}, RDP of the sampled Gaussian"
-
-    @property
-    def cost(self) -> dict:
-        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget}
-
-    def _allowed(self, asked: int) -> int:
-        """The most, up to `asked`, that the filter lets pass at this noise."""
-        return next(
-            (count for count in range(asked, 0, -1) if self.filter.affords(self._of(self.noise_multiplier, count))), 0
-        )
-
-
-def account(epsilon: float, delta: float, settings: Dpsgd) -> Account:
-    kind = Account if settings.noise_control == "const" else Filtered
-    return kind(epsilon, delta, settings)

@@ -1,4 +1,4 @@
-"""Federated DP-SGD: each client takes noisy steps on its private records within its own budget; the server averages.
+"""Federated DP-SGD at a client: noisy steps on its private records within its own budget.
 
 Released per step: the sum over a Poisson lot of gradients scaled to at most C (sensitivity C, add or remove one
 record), with noise, and by some clip modes a noisy count (`clipping`). Divided by a public expected lot, never by a
@@ -7,54 +7,22 @@ and lots come from a generator seeded by the operating system. Everything after 
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from pipelines.blocks.data import Profile
-from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import optimisers
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
-from pipelines.federation.dp.noise_control import next_factor
-from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
+from pipelines.federation.messages import Payload
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.per_sample import scaled_sum
 from pipelines.privacy.statement import Statement
-from pipelines.training.tensors import State, state_of, tensors, with_state
+from pipelines.training.tensors import state_of, tensors, with_state
 
-Validate = Callable[[State], tuple[float, float]]
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
-
-
-@dataclass(frozen=True)
-class DpServer(Server):
-    """weights: the average over rounds, which is the model. latest: what each round begins with at the clients.
-    factor: on their noise. losses, accuracy: of `latest` on public images, where there are any."""
-
-    latest: State
-    settings: Dpsgd
-    validate: Validate | None = None
-    round: int = 0
-    factor: float = 1.0
-    losses: tuple[float, ...] = ()
-    accuracy: float | None = None
-
-    @property
-    def sent(self) -> State:
-        return self.latest
-
-    @property
-    def asked(self) -> dict[str, float]:
-        return {"noise_factor": self.factor}
-
-    @property
-    def told(self) -> dict[str, float]:
-        public = {"public_loss": self.losses[-1], "public_accuracy": self.accuracy} if self.losses else {}
-        return {**public, "next_noise_factor": self.factor}
 
 
 class Client:
@@ -67,15 +35,17 @@ class Client:
         self.optimiser = optimisers.build(model.parameters(), account.settings)
 
     def update(self, payload: Payload) -> Payload | None:
-        """`local_steps` noisy steps from the global model, fewer where the budget ends; None where it has."""
-        steps = self.account.take(self.account.settings.local_steps, payload.scalars.get("noise_factor", 1.0))
+        """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
+        has."""
+        asked = min(payload.scalars["local_steps"], self.account.planned)
+        steps = self.account.take(asked, payload.scalars["noise_factor"])
         if not steps:
             return None
         with_state(self.model, payload.arrays)
         shares = [self.step() for _ in range(steps)]
         account = self.account
         told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent, "noise_share": sum(shares) / steps}
-        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm}
+        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
         return Payload(state_of(self.model), told)
 
     def step(self) -> float:
@@ -96,25 +66,6 @@ class Client:
         self.optimiser.step(variance)
         self.clip.adapt(norms, multiplier, self.generator)
         return _noise_share(self.model, variance)
-
-
-def server(weights: State, settings: Dpsgd, validate: Validate | None = None) -> DpServer:
-    """validate: (loss, accuracy) of weights on public images; noise control needs it."""
-    return DpServer(weights, weights, settings, validate)
-
-
-def server_step(state: DpServer, replies: list[Reply]) -> DpServer:
-    """The plain mean, for weights by size would tell the server the sizes; then its average over rounds, of all so far
-    until that remembers as much as `averaging` does; then what the public images say of the noise to come."""
-    latest, number, settings = weighted_mean(replies, [1.0] * len(replies)), state.round + 1, state.settings
-    past = min(settings.averaging, (number - 1) / number)
-    weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
-    state = replace(state, weights=weights, latest=latest, round=number)
-    if not state.validate:
-        return state
-    loss, accuracy = state.validate(latest)
-    losses = (*state.losses, loss)
-    return replace(state, losses=losses, accuracy=accuracy, factor=next_factor(settings, state.factor, list(losses)))
 
 
 def entry(statement: Statement, cost: dict, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:

@@ -1,20 +1,19 @@
 """A whole run of federated DP-SGD over clients in this process, into the ledger's store."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from torch import nn
 
 from pipelines.datasets.containers import Images
-from pipelines.evaluation.metrics import loss_and_accuracy
 from pipelines.federation import outcome, rounds
-from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp import dpsgd, server
 from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.public import Public
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.files import write_csv, write_json
 from pipelines.privacy.noise import Noise
-from pipelines.training.tensors import State, state_of, with_state
+from pipelines.training.tensors import state_of
 
 # beside the models in the store: a later run makes nothing to tell of
 COST, LOG, SPENT = "cost.json", "log.csv", "spent.json"
@@ -37,15 +36,10 @@ def train(
         client: dpsgd.Client(build(), own, accounts[client], sources[client].torch_generator("cpu"))
         for client, own in data.items()
     }
-    validate = partial(_validated, build(), public) if len(public) else None
     engine = InProcess({client: its.update for client, its in clients.items()})
-    start = dpsgd.server(state_of(build()), settings, validate)
-    history = rounds.run(start, dpsgd.server_step, engine, rounds=settings.rounds, name="dpsgd")
+    start = server.start(state_of(build()), settings, Public(build(), public) if len(public) else None)
+    history = rounds.run(start, server.step, engine, rounds=settings.rounds, name="dpsgd")
     write_json(folder / COST, history.cost)
     write_csv(folder / LOG, history.curves)
     write_json(folder / SPENT, {client: its.spent() for client, its in accounts.items()})
     outcome.save_models(folder / "rounds.safetensors", history.models)
-
-
-def _validated(model: nn.Module, public: Images, weights: State) -> tuple[float, float]:
-    return loss_and_accuracy(with_state(model, weights), public)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.blocks.dp import Dpsgd
-from pipelines.federation.dp import account as accounts
+from pipelines.federation.dp import filtered as accounts
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 
@@ -126,3 +126,24 @@ def test_a_first_noise_below_the_least_is_not_raised():
     own = account(8.0, **{**CONTROLLED, "noise_multiplier": 0.4}, rounds=2)
     own.take(1, 0.1)
     assert own.noise_multiplier == 0.4
+
+
+@pytest.mark.parametrize("changes", [{}, {**CONTROLLED, "rounds": 5}])
+@pytest.mark.parametrize("asked", [-5, 0])
+def test_no_server_gives_steps_back(changes, asked):
+    own = account(2.0, **changes)
+    own.take(1)
+    assert own.take(asked) == 0 and own.steps == 1
+
+
+@pytest.mark.parametrize("factor", [math.nan, 0.0, -1.0, 1e-300])
+def test_no_factor_buys_steps_without_noise(factor):
+    own = account(2.0, **{**CONTROLLED, "noise_least": 1e-9}, rounds=5)
+    assert own.take(1, factor) == 0 and own.steps == 0
+
+
+def test_a_rule_plans_with_the_most_steps_it_may_ask_for():
+    own = account(2.0, **{**CONTROLLED, "noise_control": "const"}, rounds=40, local_steps_rule="ratio")
+    assert own.affordable == 268 and own.left == 268
+    own.take(100)
+    assert own.left == 168

@@ -11,7 +11,7 @@ from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation import outcome
 from pipelines.federation.dp import federated
-from pipelines.federation.dp.account import account
+from pipelines.federation.dp.filtered import account
 from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
 

@@ -1,0 +1,64 @@
+"""An account whose noise the server lowers by what it sees of the private model: a Renyi filter at one order, fixed
+beforehand, checks each step, and the claim is the whole budget, for when a run stops may depend on outcomes."""
+
+from dataclasses import dataclass, field
+
+from pipelines.blocks.dp import Dpsgd
+from pipelines.federation.dp.account import Account
+from pipelines.privacy import accounting
+from pipelines.privacy.accounting import Steps
+
+
+@dataclass
+class Filtered(Account):
+    """`steps_taken`: what happened. The PLD figure of the statement is that of the plan without any decay."""
+
+    steps_taken: list[Steps] = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__post_init__()
+        order = accounting.planned_order(schedule=[self._of(self.first, self.planned)], delta=self.delta)
+        self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order)
+        self.affordable = self._allowed(self.planned)
+
+    def take(self, asked: int, factor: float = 1.0) -> int:
+        """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""
+        asked_for = self.first * factor if factor > 0 else 0.0  # nan, too
+        self.noise_multiplier = max(asked_for, min(self.first, self.settings.noise_least))
+        taken = self._allowed(asked)
+        if taken:
+            self.filter.spend(self._of(self.noise_multiplier, taken))
+            self.steps_taken.append(self._of(self.noise_multiplier, taken))
+            self.steps += taken
+        return taken
+
+    @property
+    def taken(self) -> list[Steps]:
+        return self.steps_taken
+
+    @property
+    def epsilon_spent(self) -> float:
+        return self.filter.epsilon_spent
+
+    @property
+    def claim(self) -> float:
+        return self.epsilon
+
+    @property
+    def accountant(self) -> str:
+        return f"Renyi filter at order {self.filter.order:g}, RDP of the sampled Gaussian"
+
+    @property
+    def cost(self) -> dict:
+        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget}
+
+    def _allowed(self, asked: int) -> int:
+        """The most, up to `asked`, that the filter lets pass at this noise."""
+        return next(
+            (count for count in range(asked, 0, -1) if self.filter.affords(self._of(self.noise_multiplier, count))), 0
+        )
+
+
+def account(epsilon: float, delta: float, settings: Dpsgd) -> Account:
+    kind = Account if settings.noise_control == "const" else Filtered
+    return kind(epsilon, delta, settings)

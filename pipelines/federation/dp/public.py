@@ -1,0 +1,37 @@
+"""The server's public images: no client's, declared unprotected. What is computed from them and from released weights
+is post-processing."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipelines.datasets.containers import Images
+from pipelines.evaluation.metrics import loss_and_accuracy
+from pipelines.training.tensors import State, tensors, with_state
+
+
+@dataclass(frozen=True)
+class Public:
+    """model: any of the right shape; its weights are replaced."""
+
+    model: nn.Module
+    images: Images
+
+    def validate(self, weights: State) -> tuple[float, float]:
+        """(mean cross-entropy, accuracy)."""
+        return loss_and_accuracy(with_state(self.model, weights), self.images)
+
+    def probe(self, states: list[State]) -> tuple[list[np.ndarray], list[float], list[np.ndarray]]:
+        """(flat weights, losses, flat gradients of the loss), of each."""
+        pixels, labels = tensors(self.images, next(self.model.parameters()).device)
+        losses, slopes = [], []
+        for state in states:
+            model = with_state(self.model, state)
+            loss = F.cross_entropy(model(pixels), labels)
+            gradients = torch.autograd.grad(loss, list(model.parameters()))
+            losses.append(loss.item())
+            slopes.append(torch.cat([gradient.flatten() for gradient in gradients]).cpu().numpy())
+        return [np.concatenate([array.ravel() for array in state.values()]) for state in states], losses, slopes
