@@ -28,13 +28,15 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     accounts = {client: account(*params.budget(client), settings) for client in own}
     sources = {client: _noise(params, dataset, algorithm, client) for client in own}
     for client, its in accounts.items():
-        _say(client, its)
+        _say(algorithm, client, its)
     planned = {client: accounts[client].statement(sources[client]) for client in own}
     # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     public = containers.load(paths.prepared(dataset) / "public.npz")
     together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
     facts = {"data": [*together, releases.digest(public)], "profile": profile, "seed": params.seed}
-    entries = {client: dpsgd.entry(planned[client], accounts[client].cost, client=client, **facts) for client in own}
+    entries = {
+        client: dpsgd.entry(algorithm, planned[client], accounts[client].cost, client=client, **facts) for client in own
+    }
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
     data = {client: shard.train for client, shard in own.items()}
     store = releases.made_once(ledgers, entries, partial(federated.train, data, accounts, sources, build, public))
@@ -58,14 +60,14 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 
 
-def _say(client: str, its: Account) -> None:
+def _say(algorithm: str, client: str, its: Account) -> None:
     """
     Raises:
         UserError: the budget buys no step.
     """
     if not its.affordable:
         rule = f"null, or enough for a step within epsilon {its.epsilon:g} of {client}"
-        raise mistake("dp_baselines.dpsgd.noise_multiplier", its.noise_multiplier, rule)
+        raise mistake(f"dp_baselines.{algorithm}.noise_multiplier", its.noise_multiplier, rule)
     steps = f"{its.affordable} steps" if its.settings.noise_multiplier else "all steps"
     print(f"{client}: noise multiplier {its.noise_multiplier:.3f}, {steps} for epsilon {its.epsilon:g}")
 

@@ -33,8 +33,11 @@ class Dpsgd(Block):
 
 
 class DpBaselines(Block):
-    algorithms: list[Literal["dpsgd"]]
+    algorithms: list[Literal["dpsgd", "adap", "agn", "ali"]]
     dpsgd: Dpsgd
+    adap: Dpsgd
+    agn: Dpsgd
+    ali: Dpsgd
 
 
 DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algorithms")

@@ -89,7 +89,7 @@ class Account:
         """What the run will have spent when all affordable steps are taken, as planned; PLD's figure beside it."""
         formal = noise.guarantee == "formal"
         return Statement(
-            mechanism="dpsgd (Poisson-sampled Gaussian on clipped gradients)",
+            mechanism="DP-SGD (Poisson-sampled Gaussian on clipped gradients)",
             epsilon=self.claim,
             delta=self.delta,
             mu=None,

@@ -68,12 +68,14 @@ class Client:
         return _noise_share(self.model, variance)
 
 
-def entry(statement: Statement, cost: dict, *, data: list[str], client: str, profile: Profile, seed: int) -> Release:
+def entry(
+    algorithm: str, statement: Statement, cost: dict, *, data: list[str], client: str, profile: Profile, seed: int
+) -> Release:
     """One client's part of the joint run, as its ledger enters it: all planned steps. `data` names everyone's part."""
     network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
     budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
     return Release(
-        mechanism="dpsgd",
+        mechanism=algorithm,
         version=VERSION,
         parameters={**statement.details, **budget, **network, "client": client, "seed": seed},
         data=hashlib.sha256("".join(data).encode()).hexdigest(),

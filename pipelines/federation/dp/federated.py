@@ -38,7 +38,7 @@ def train(
     }
     engine = InProcess({client: its.update for client, its in clients.items()})
     start = server.start(state_of(build()), settings, Public(build(), public) if len(public) else None)
-    history = rounds.run(start, server.step, engine, rounds=settings.rounds, name="dpsgd")
+    history = rounds.run(start, server.step, engine, rounds=settings.rounds, name="DP-SGD")
     write_json(folder / COST, history.cost)
     write_csv(folder / LOG, history.curves)
     write_json(folder / SPENT, {client: its.spent() for client, its in accounts.items()})
