@@ -25,12 +25,18 @@ def build(name: str, *, shape: tuple[int, int, int], classes: int, seed: int, ac
         if name == "resnet":
             return _resnet(channels, classes)
         front = [FRONTS[name](channels, act)] if name in FRONTS else []
-        if name == "abadi" and min(height, width) > 28:
-            front = [nn.ZeroPad2d((24 - width) // 2), *front]
+        if name == "abadi" and max(height, width) > 28:
+            front = [nn.ZeroPad2d((*_cut(width), *_cut(height))), *front]
         flat = nn.Sequential(*front)(torch.zeros(1, channels, height, width)).numel()
         widths = [flat, *HIDDEN[name]]
         dense = [layer for one, two in pairwise(widths) for layer in (nn.Linear(one, two), act())]
         return nn.Sequential(*front, nn.Flatten(), *dense, nn.Linear(widths[-1], classes))
+
+
+def _cut(side: int) -> tuple[int, int]:
+    """Padding at both ends, negative: 24 of more than 28 pixels are left."""
+    surplus = side - 24 if side > 28 else 0
+    return -(surplus // 2), -(surplus - surplus // 2)
 
 
 def _two_convolutions(channels: int, act: type[nn.Module], first: int = 32, padding: int = 0) -> nn.Sequential:

@@ -61,7 +61,8 @@ class Params(Block):
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
-            owners |= {f".training.{name}": self._dp_baseline(dataset, name) for name in self.dp_baselines.algorithms}
+            used = self.dp_baselines.algorithms if dataset in self.datasets else ()
+            owners |= {f".training.{name}": self._dp_baseline(dataset, name) for name in used}
             for owner, block in owners.items():
                 for field in ("classifier", "network"):
                     name = getattr(block, field, None)

@@ -27,8 +27,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     build = partial(classify.new, profile, seed, device(params.device), activation=settings.activation)
     accounts = {client: account(*params.budget(client), settings) for client in own}
     sources = {client: _noise(params, dataset, algorithm, client) for client in own}
-    for client, its in accounts.items():
-        _say(algorithm, client, its)
+    _say(algorithm, accounts)
+    build()  # a network that does not fit the images must fail before anything is entered as spent
     planned = {client: accounts[client].statement(sources[client]) for client in own}
     # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     public = containers.load(paths.prepared(dataset) / "public.npz")
@@ -60,16 +60,19 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
 
 
-def _say(algorithm: str, client: str, its: Account) -> None:
+def _say(algorithm: str, accounts: dict[str, Account]) -> None:
     """
     Raises:
-        UserError: the budget buys no step.
+        UserError: no client's budget buys a step.
     """
-    if not its.affordable:
-        rule = f"null, or enough for a step within epsilon {its.epsilon:g} of {client}"
-        raise mistake(f"dp_baselines.{algorithm}.noise_multiplier", its.noise_multiplier, rule)
-    steps = f"{its.affordable} steps" if its.settings.noise_multiplier else "all steps"
-    print(f"{client}: noise multiplier {its.noise_multiplier:.3f}, {steps} for epsilon {its.epsilon:g}")
+    for client, its in accounts.items():
+        steps = f"{its.affordable} steps" if its.affordable else "no step, so that it takes no part,"
+        print(f"{client}: noise multiplier {its.first:.3f}, {steps} within epsilon {its.epsilon:g}")
+    if not any(its.affordable for its in accounts.values()):
+        most = max(its.epsilon for its in accounts.values())
+        rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"
+        asked = accounts[min(accounts)].settings.noise_multiplier
+        raise mistake(f"dp_baselines.{algorithm}.noise_multiplier", asked, rule)
 
 
 def _privacy(statements: dict[str, dict]) -> dict:

@@ -96,6 +96,13 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
             assert {name, f"baselines.{name}", f"dp_baselines.{name}"} & declared, (stage, name)
 
 
+def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():
+    """It adds the files of top-level metrics and plots, ignored by Git or not: here they would be private scores."""
+    content = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())
+    assert set(content) <= {"stages", "vars"}
+    assert not [name for name, stage in content["stages"].items() if {"metrics", "plots"} & set(stage)]
+
+
 def test_the_floors():
     """Imports go one way: models import none of ours; privacy imports nothing else of ours but privacy; federation
     and synthesis do not know each other; nothing in pipelines imports stages."""

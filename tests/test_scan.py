@@ -214,7 +214,7 @@ def test_a_planted_leak_is_found(leaks, name, line):
 def test_a_planted_hash_of_the_records_alone_is_found(leaks):
     _, found = leaks
     qualities = {f"models/private/quality/own/{client}/{name}" for client in ("c0", "c1") for name in GENERATORS}
-    pools = {f"data/private/own/prepared{file}" for file in ("", "/pool.npz", "/test.npz")}
+    pools = {f"data/private/own/prepared{file}" for file in ("", "/pool.npz", "/test.npz", "/public.npz")}
     assert {*qualities, *pools, "models/private/quality"} == found
 
 

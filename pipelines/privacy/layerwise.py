@@ -16,16 +16,22 @@ from torch.func import functional_call
 from pipelines.privacy.record_gradients import Formed, Outer, Sums
 
 # no weights, and no look at other records
-ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.ZeroPad2d, nn.Flatten)
+ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.ZeroPad2d)
 
 
 def serves(model: nn.Module) -> bool:
-    """Whether every module is known here, used once, and has its weights to itself."""
+    """Whether every module is known here, used once, and has its weights to itself and nothing hooked to it."""
     modules = list(_all(model))
     held = [id(parameter) for module in modules for parameter in module.parameters(recurse=False)]
     known = all(type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module) for module in modules)
     in_place = any(getattr(module, "inplace", False) for module in modules)
-    return known and not in_place and len(set(map(id, modules))) == len(modules) and len(set(held)) == len(held)
+    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
+    return (
+        known
+        and not (in_place or hooked)
+        and len(set(map(id, modules))) == len(modules)
+        and len(set(held)) == len(held)
+    )
 
 
 def parts(model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor) -> list[Formed | Outer]:
@@ -49,10 +55,10 @@ def _part(name: str, layer: nn.Module, a: torch.Tensor, g: torch.Tensor, weights
         patches = F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
         formed = torch.bmm(g, patches.transpose(1, 2))
     else:
-        formed = (g * F.group_norm(a, layer.num_groups, eps=layer.eps)).flatten(2).sum(2)
+        formed = _over_places(g * F.group_norm(a, layer.num_groups, eps=layer.eps))
     gradients = {weight: formed.flatten(1)}
     if bias:
-        gradients[bias] = g.flatten(1, -2).sum(1) if isinstance(layer, nn.Linear) else g.flatten(2).sum(2)
+        gradients[bias] = g.flatten(1, -2).sum(1) if isinstance(layer, nn.Linear) else _over_places(g)
     return Formed(gradients, {name: weights[name].shape for name in gradients})
 
 
@@ -84,6 +90,13 @@ def _all(model: nn.Module) -> Iterator[nn.Module]:
         yield from _all(child)
 
 
+def _over_places(g: torch.Tensor) -> torch.Tensor:
+    """[n, C, ...] -> [n, C]."""
+    return g.flatten(2).sum(2) if g.dim() > 2 else g
+
+
 def _plain(module: nn.Module) -> bool:
+    if type(module) is nn.Flatten:
+        return module.start_dim > 0  # else records are merged
     known = type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros"
     return known and not isinstance(module.padding, str)

@@ -12,7 +12,7 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from pipelines.privacy import layerwise
-from pipelines.privacy.record_gradients import Formed, Sums
+from pipelines.privacy.record_gradients import LARGEST, Formed, Sums
 
 CHUNK = 80  # records whose gradients are held at once: more leave a CPU's cache, and take longer
 Rule = Callable[[torch.Tensor], torch.Tensor]  # scales [n] from norms, both float64
@@ -40,8 +40,8 @@ def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rul
     """(sum over records of gradient times scale, norms of the gradients as they were).
 
     The norms, float64 [n], are of private records: they may leave in a noisy sum that is accounted, not otherwise. A
-    hostile server's huge weights must not let one record turn the sum into NaN: where its gradient is not finite, it
-    counts as zero.
+    hostile server's huge weights must not let one record turn the sum into NaN, nor pass with a scale that a float
+    cannot hold: where its gradient is not finite, or above LARGEST, it counts as zero.
     """
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     total, norms = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}, [torch.zeros(0).double()]
@@ -49,7 +49,7 @@ def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rul
     for part in _chunks(images, labels):
         found = gradients(model, weights, *part)
         norms.append(sum(layer.squares() for layer in found).sqrt())
-        keep = norms[-1].isfinite()
+        keep = norms[-1] <= LARGEST  # nan is not
         scale = torch.where(keep, rule(norms[-1]), 0.0).to(images.dtype)
         for layer in found:
             for name, addend in layer.sum(keep, scale).items():

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import torch
 
 Sums = dict[str, torch.Tensor]
+LARGEST = (
+    1e30  # of a norm, or of a factor of one: beyond, scaled floats lose their digits, and the clipping norm its hold
+)
 
 
 @dataclass
@@ -20,7 +23,8 @@ class Formed:
 
     def squares(self) -> torch.Tensor:
         """float64 [n]: squared norms, over all its parameters."""
-        return sum(g.norm(dim=1).double().square() for g in self.gradients.values())
+        norms = (torch.linalg.vector_norm(g, dim=1, dtype=torch.float64) for g in self.gradients.values())
+        return sum(norm.square() for norm in norms)
 
     def sum(self, keep: torch.Tensor, scale: torch.Tensor) -> Sums:
         """Of gradients times `scale` [n]; a record that `keep` leaves out adds nothing, be it inf or nan."""
@@ -37,9 +41,11 @@ class Outer:
     g: torch.Tensor
 
     def squares(self) -> torch.Tensor:
-        """float64, for the factors' squares overrun floats where the product does not."""
+        """float64, for the factors' squares overrun floats where the product does not; infinite where a factor is above
+        LARGEST."""
         a, g = (x.double().square().sum(1) for x in (self.a, self.g))
-        return g * (a + bool(self.bias))
+        usual = (a <= LARGEST**2) & (g <= LARGEST**2)  # nan is not
+        return torch.where(usual, g * (a + bool(self.bias)), torch.inf)
 
     def sum(self, keep: torch.Tensor, scale: torch.Tensor) -> Sums:
         g = scale[:, None] * _kept(self.g, keep)

@@ -1,7 +1,7 @@
 """The whole folder of reports: for each data set its summary, tables and pictures, and one page over all.
 
-What `dvc metrics` and `dvc plots` read lies in folders of its own, a file per data set: dvc.yaml names the folders, and
-so need not know the data sets.
+What `dvc metrics` and `dvc plots` can read lies in folders of its own, a file per data set. dvc.yaml must not name
+them: DVC would put them into every experiment's Git commit.
 """
 
 from pathlib import Path

@@ -69,6 +69,16 @@ def test_abadi_sees_the_middle_of_a_colour_image():
     assert not torch.equal(network(images), network(changed))
 
 
+@pytest.mark.parametrize("height, width", [(32, 100), (64, 32), (33, 29), (40, 20), (28, 28)])
+def test_abadi_cuts_each_side_by_itself(height, width):
+    """To 24 pixels where there are more than 28, of which 6 are left after both poolings."""
+    network = classifiers.build("abadi", shape=(height, width, 3), classes=4, seed=0)
+    left = [(24 if side > 28 else side) // 4 for side in (height, width)]
+    assert network(torch.rand(2, 3, height, width)).shape == (2, 4)
+    dense = next(module for module in network.modules() if isinstance(module, torch.nn.Linear))
+    assert dense.in_features == 64 * np.prod(left)
+
+
 @pytest.mark.parametrize("name, least", SMALLEST.items())
 def test_the_smallest_image_that_a_network_takes(name, least):
     build = partial(classifiers.build, name, classes=2, seed=0)

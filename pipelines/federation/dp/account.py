@@ -4,6 +4,7 @@ By RDP of the Poisson-sampled Gaussian, add or remove one record, before each st
 claim. Noise is fixed before the first step, so the least over orders is a valid claim; where it is not, see `filtered`.
 """
 
+import math
 from dataclasses import dataclass
 
 from pipelines.blocks.dp import Dpsgd
@@ -28,6 +29,8 @@ class Account:
     steps: int = 0
 
     def __post_init__(self):
+        if math.isfinite(self.epsilon):
+            self.epsilon = min(self.epsilon, accounting.LARGEST_EPSILON)
         plan = {"epsilon": self.epsilon, "delta": self.delta, "sampling_rate": self.settings.sampling_rate}
         self.first = self.settings.noise_multiplier or accounting.noise_for(**plan, steps=self.planned)
         self.noise_multiplier = self.first
@@ -63,8 +66,7 @@ class Account:
     def spent(self) -> dict:
         """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
         chosen on the way."""
-        by_pld = accounting.schedule_epsilon_pld(schedule=self.taken, delta=self.delta)
-        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": by_pld}
+        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": self._by_pld(self.taken)}
 
     @property
     def plan(self) -> list[Steps]:
@@ -93,17 +95,23 @@ class Account:
             epsilon=self.claim,
             delta=self.delta,
             mu=None,
-            guarantee=noise.guarantee if self.first else "none",
+            guarantee=noise.guarantee if self.first and math.isfinite(self.claim) else "none",
             noise="torch normal, generator seeded by the operating system" if formal else noise.source,
             accountant=self.accountant,
             sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
             details={
-                "epsilon_by_pld": accounting.schedule_epsilon_pld(schedule=self.plan, delta=self.delta),
+                "epsilon_by_pld_as_planned": self._by_pld(self.plan),
                 "noise_multiplier": self.first,
                 "steps": self.affordable,
                 "settings": self.settings.model_dump(),
             },
         )
+
+    def _by_pld(self, schedule: list[Steps]) -> float:
+        """Infinite where RDP's figure is beyond any use: the distributions of so little noise fill the memory."""
+        if accounting.schedule_epsilon(schedule=schedule, delta=self.delta) > accounting.LARGEST_EPSILON:
+            return math.inf
+        return accounting.schedule_epsilon_pld(schedule=schedule, delta=self.delta)
 
     def _of(self, noise_multiplier: float, count: int) -> Steps:
         return Steps(noise_multiplier, self.settings.sampling_rate, count)

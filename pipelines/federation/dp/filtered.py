@@ -17,7 +17,7 @@ class Filtered(Account):
 
     def __post_init__(self):
         super().__post_init__()
-        order = accounting.planned_order(schedule=[self._of(self.first, self.planned)], delta=self.delta)
+        order = accounting.planned_order(schedule=self.plan, delta=self.delta)  # of what is affordable at that noise
         self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order)
         self.affordable = self._allowed(self.planned)
 

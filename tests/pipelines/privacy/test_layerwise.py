@@ -9,7 +9,7 @@ from torch import nn
 
 from models import classifiers
 from pipelines.privacy import layerwise, per_sample
-from pipelines.privacy.record_gradients import Outer
+from pipelines.privacy.record_gradients import Formed, Outer
 
 
 def gradients(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, found) -> tuple[dict, torch.Tensor]:
@@ -64,8 +64,19 @@ def test_a_dense_layer_over_places():
     agree(model, torch.rand(4, 3, 4, 4), torch.randint(3, (4,)))
 
 
+def test_group_norm_without_places():
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.GroupNorm(2, 8), nn.Tanh(), nn.Linear(8, 3))
+    agree(model, torch.rand(4, 1, 4, 4), torch.randint(3, (4,)))
+
+
 def test_a_bare_layer():
     agree(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), torch.rand(4, 1, 4, 4), torch.tensor([0, 1, 2, 0]))
+
+
+def _hooked(layer: nn.Module) -> nn.Module:
+    layer.register_forward_hook(lambda module, inputs, output: output - output.mean(0))
+    return nn.Sequential(layer)
 
 
 def _shared() -> nn.Module:
@@ -96,6 +107,8 @@ class Centred(nn.Sequential):
         nn.Sequential(nn.Conv2d(2, 2, 3, groups=2)),
         nn.Sequential(nn.Conv2d(2, 2, 3, padding="same")),
         nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect")),
+        nn.Sequential(nn.Flatten(0, 1), nn.Linear(4, 4)),
+        _hooked(nn.Linear(4, 4)),
         _shared(),
         _tied(),
         Centred(nn.Linear(4, 4)),
@@ -117,7 +130,7 @@ def test_batch_norm_is_refused_by_the_way_around():
         per_sample.clipped_sum(model, torch.rand(3, 1, 4, 4), torch.tensor([0, 1, 0]), 1.0)
 
 
-@pytest.mark.parametrize(("a", "g"), [(1e30, 1e-25), (1e-30, 1e33), (1e38, 1e30)])
+@pytest.mark.parametrize(("a", "g"), [(1e29, 1e-25), (1e-30, 1e29), (1e-25, 1e-3), (1e29, 1e-5)])
 def test_factors_whose_squares_no_float_holds(a, g):
     """In floats g's square would be 0 and the norm with it: nothing would be clipped."""
     part = Outer("weight", None, torch.full((1, 2), a), torch.full((1, 3), g))
@@ -125,6 +138,33 @@ def test_factors_whose_squares_no_float_holds(a, g):
     assert norm.item() == pytest.approx(np.sqrt(6.0) * a * g, rel=1e-5)
     (total,) = part.sum(norm.isfinite(), (1 / norm).float()).values()
     assert total.norm().item() <= 1 + 1e-5
+
+
+@pytest.mark.parametrize(("a", "g"), [(1e38, 1e-25), (1e-30, 1e33), (float("nan"), 1.0), (float("inf"), 0.0)])
+def test_a_factor_that_leaves_a_scale_no_digits_makes_the_record_count_as_zero(a, g):
+    part = Outer("weight", None, torch.full((1, 2), a), torch.full((1, 3), g))
+    assert part.squares().item() == torch.inf
+
+
+@pytest.mark.parametrize("clipping_norm", [1e-4, 0.1, 1.0])
+@pytest.mark.parametrize("size", [1e10, 1e20, 1e25, 2.98e14, 1e29, 1e31])
+def test_two_dense_layers_of_a_hostile_server_do_not_outgrow_the_clipping_norm(clipping_norm, size):
+    """A huge activation, and a huge weight behind it: the norm is their product, and the scale near a float's end."""
+    model = classifiers.build("papernot", shape=(28, 28, 1), classes=10, seed=0)
+    names = dict(model.named_parameters())
+    with torch.no_grad():
+        for parameter in names.values():
+            parameter.zero_()
+        names["0.3.bias"][0], names["2.bias"][0], names["4.weight"][3, 0] = 1e30, 1.0, size
+    image, label = torch.rand(1, 1, 28, 28), torch.tensor([1])
+    total = per_sample.clipped_sum(model, image, label, clipping_norm)
+    norm = torch.sqrt(sum(g.double().square().sum() for g in total.values())).item()
+    assert norm <= clipping_norm * (1 + 1e-4)
+
+
+def test_the_norm_of_a_long_row_is_not_understated():
+    part = Formed({"w": torch.full((1, 3_000_000), 1e-3)}, {"w": torch.Size([3_000_000])})
+    assert part.squares().item() == pytest.approx(3.0, rel=1e-6)
 
 
 def test_positions_that_cancel_do_not_outgrow_the_clipping_norm():

@@ -63,7 +63,7 @@ def test_the_statement_says_what_the_whole_run_costs_and_spent_what_was():
     own = account()
     statement = own.statement(OsEntropy())
     assert 2.9 < statement.epsilon <= 3.0 and statement.epsilon == cost(own, 6)
-    assert 0 < statement.details["epsilon_by_pld"] <= statement.epsilon
+    assert 0 < statement.details["epsilon_by_pld_as_planned"] <= statement.epsilon
     assert statement.guarantee == "formal" and account().statement(SeededForTests(0)).guarantee == "none"
     assert own.epsilon_spent == 0
     own.take(2)
@@ -71,9 +71,12 @@ def test_the_statement_says_what_the_whole_run_costs_and_spent_what_was():
     assert spent["steps"] == 2 and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < statement.epsilon
     own.take(4)
     assert own.epsilon_spent == pytest.approx(statement.epsilon)
-    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(statement.details["epsilon_by_pld"])
+    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(
+        statement.details["epsilon_by_pld_as_planned"]
+    )
 
 
+NOISE_FALLS = {"noise_control": "plateau"}
 CONTROLLED = {"noise_control": "falling_loss", "sampling_rate": 0.05, "noise_multiplier": 2.0, "local_steps": 10}
 
 
@@ -147,3 +150,35 @@ def test_a_rule_plans_with_the_most_steps_it_may_ask_for():
     assert own.affordable == 268 and own.left == 268
     own.take(100)
     assert own.left == 168
+
+
+@pytest.mark.parametrize("rounds", [30, 100, 1000])
+def test_a_filter_is_set_for_the_steps_that_can_be_had_however_many_were_asked_for(rounds):
+    own = account(2.0, **CONTROLLED, rounds=rounds)
+    assert 260 <= own.affordable <= 268
+    assert sum(own.take(10) for _ in range(30)) == own.affordable
+
+
+@pytest.mark.parametrize("changes", [{"noise_multiplier": 2.0, **NOISE_FALLS}, {**NOISE_FALLS}, {}])
+def test_without_a_finite_claim_there_is_no_guarantee(changes):
+    own = account(math.inf, **changes)
+    assert own.statement(OsEntropy()).guarantee == "none"
+    assert own.affordable > 0
+
+
+@pytest.mark.parametrize("changes", [{}, NOISE_FALLS, {"noise_multiplier": 0.55, "rounds": 100}])
+def test_no_more_is_planned_or_claimed_than_the_largest_epsilon(changes):
+    own = account(40.0, **changes)
+    assert own.claim <= accounting.LARGEST_EPSILON
+    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) < math.inf
+
+
+def test_hardly_any_noise_is_an_infinite_figure_at_once():
+    own = account(math.inf, noise_multiplier=0.001)
+    assert own.statement(OsEntropy()).details["epsilon_by_pld_as_planned"] == math.inf
+
+
+def test_a_budget_that_buys_nothing_takes_no_part():
+    own = account(0.01, **CONTROLLED, rounds=5)
+    assert own.affordable == own.take(3) == 0
+    assert own.statement(OsEntropy()).details["steps"] == 0
