@@ -72,7 +72,8 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(p
     slow = "try: time.sleep(60)\nexcept KeyboardInterrupt:\n    pathlib.Path('params.yaml').write_text('late')"
     stand_in(monkeypatch, f"sys.stdout.flush()\n{slow}\n    pathlib.Path('ended').touch()")
     code = (
-        "import sys; from experiments import plans, running\n"
+        "import signal, sys; from experiments import plans, running\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background has it ignored
         "running.DVC, run = [sys.executable, 'dvc.py'], plans.Run('own', 3, '', {'seed': 3}, ('report',), ())\n"
         "with running.restored(): running.reproduce('t', run, lambda stage: open('begun', 'w').close())"
     )
