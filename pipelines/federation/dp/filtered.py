@@ -25,7 +25,7 @@ class Filtered(Account):
         """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""
         asked_for = self.first * factor if factor > 0 else 0.0  # nan, too
         self.noise_multiplier = max(asked_for, min(self.first, self.settings.noise_least))
-        taken = self._allowed(asked)
+        taken = self._allowed(asked) if self.affordable else 0  # who claims nothing gives nothing
         if taken:
             self.filter.spend(self._of(self.noise_multiplier, taken))
             self.steps_taken.append(self._of(self.noise_multiplier, taken))
@@ -42,7 +42,7 @@ class Filtered(Account):
 
     @property
     def claim(self) -> float:
-        return self.epsilon
+        return self.epsilon if self.affordable else 0.0
 
     @property
     def accountant(self) -> str:
@@ -50,7 +50,8 @@ class Filtered(Account):
 
     @property
     def cost(self) -> dict:
-        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget}
+        """Nothing where no step is affordable: a tiny epsilon's filter has a budget below zero."""
+        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget if self.affordable else 0.0}
 
     def _allowed(self, asked: int) -> int:
         """The most, up to `asked`, that the filter lets pass at this noise."""

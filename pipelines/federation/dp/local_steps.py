@@ -15,8 +15,6 @@ from scipy.optimize import brentq
 
 from pipelines.blocks.dp import Dpsgd
 
-PROBING = ("paper", "paper_corrected", "local_sgd")  # the rules that look at the loss on public images
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -45,8 +43,8 @@ def following(settings: Dpsgd, facts: Facts) -> int:
     if settings.local_steps_rule == "fixed":
         return settings.local_steps
     ratio = facts.steps_left / max(1, facts.rounds_left)
-    rules = {"paper": paper, "paper_corrected": paper_corrected, "local_sgd": local_sgd}
-    asked = rules[settings.local_steps_rule](settings, facts) if settings.local_steps_rule in rules else ratio
+    rule = PROBING.get(settings.local_steps_rule)
+    asked = rule(settings, facts) if rule else ratio
     asked = ratio if math.isnan(asked) else min(asked, ratio)
     return int(min(max(1.0, math.floor(asked + 0.5)), settings.most_local_steps))
 
@@ -92,6 +90,9 @@ def local_sgd(settings: Dpsgd, facts: Facts) -> float:
         return math.nan if not math.isfinite(smoothness) else 1.0
     most = float(settings.most_local_steps)
     return most if excess(most) >= 0 else brentq(excess, 1.0, most)
+
+
+PROBING = {"paper": paper, "paper_corrected": paper_corrected, "local_sgd": local_sgd}  # by the loss on public images
 
 
 def measured(weights: list[np.ndarray], losses: list[float], slopes: list[np.ndarray]) -> dict[str, float]:

@@ -117,6 +117,14 @@ def test_a_filtered_run_claims_its_whole_budget():
     assert 10 < spent["steps"] == own.steps and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < 2.0
 
 
+@pytest.mark.parametrize("epsilon", [0.005, 0.2])
+def test_a_filter_that_affords_nothing_costs_nothing_and_gives_nothing(epsilon):
+    """At 0.005 the conversion alone exceeds epsilon: a budget below zero, which must not lower a ledger's total."""
+    own = account(epsilon, **CONTROLLED, rounds=5)
+    assert own.affordable == 0 and own.claim == 0.0 and own.cost["rdp"] == 0.0
+    assert own.take(1, 1e6) == 0 and own.steps == 0, "not at any noise that a server asks for"
+
+
 def test_less_noise_buys_fewer_steps():
     counts = []
     for factor in (1.0, 0.7):
