@@ -28,7 +28,7 @@ from models import classifiers
 from pipelines import config
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd, server
-from pipelines.federation.dp.filtered import account
+from pipelines.federation.dp.accounts import account
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import write_text

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import SMALLEST, Client, Partition, Prepare, Privacy, Profile, Quality
-from pipelines.blocks.dp import DP_BASELINES, DpBaselines
+from pipelines.blocks.dp import DP_BASELINES, DpBaselines, Dpsgd
 from pipelines.blocks.generators import GENERATORS, Synthesis
 from pipelines.blocks.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.errors import UserError
@@ -24,6 +24,11 @@ from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
 
 # what a profile's `training` may override
+NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
+    "noise_control": ["const", "scheduled"],
+    "local_steps_rule": ["fixed", "ratio"],
+    "clipping": ["const", "quantile", "auto_s", "paper_scalar", "paper_vector", "nonprivate_oracle"],
+}
 TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
 
 
@@ -81,13 +86,21 @@ class Params(Block):
 
     def _dp_baseline(self, dataset: str, name: str) -> Block:
         block, where = self.training(dataset, name), f"dp_baselines.{name} (profile {dataset})"
+        if not isinstance(block, Dpsgd):
+            return block
         if block.local_steps_rule != "fixed" and block.noise_multiplier is None:
             rule = "a float above 0 where local_steps_rule is not fixed: it decides how many steps there are"
             raise mistake(f"{where}.noise_multiplier", None, rule)
-        for field, plain in {"noise_control": ["const"], "local_steps_rule": ["fixed", "ratio"]}.items():
+        if block.noise_control == "scheduled" and block.local_steps_rule != "fixed":
+            rule = "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
+            raise mistake(f"{where}.local_steps_rule", block.local_steps_rule, rule)
+        if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
+            rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"
+            raise mistake(f"{where}.clipping", block.clipping, rule)
+        for field, plain in NEEDING_NO_IMAGES.items():
             value = getattr(block, field)
-            if value not in plain and not self.prepare.public_records:
-                rule = f"{' or '.join(plain)} without images to validate on, prepare.public_records"
+            if value not in plain and not self.prepare.public_fraction:
+                rule = f"{' or '.join(plain)} without images to validate on, prepare.public_fraction"
                 raise mistake(f"{where}.{field}", value, rule)
         return block
 

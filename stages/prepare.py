@@ -21,7 +21,7 @@ def run(params: Params, dataset: str) -> None:
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
-    public, pool = _public(pool, params.prepare.public_records, seeds.derive(params.seed, "public", dataset))
+    public, pool = _public(pool, params.prepare.public_fraction, seeds.derive(params.seed, "public", dataset))
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
@@ -31,11 +31,9 @@ def run(params: Params, dataset: str) -> None:
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
 
 
-def _public(pool: Images, count: int, seed: int) -> tuple[Images, Images]:
+def _public(pool: Images, fraction: float, seed: int) -> tuple[Images, Images]:
     """(what the server may see, the rest)."""
-    if count >= len(pool):
-        raise mistake("prepare.public_records", count, f"an int below the {len(pool)} records that there are")
-    rows = partitions.split(pool.labels, [count / len(pool)], np.random.default_rng(seed))
+    rows = partitions.split(pool.labels, [fraction], np.random.default_rng(seed))
     return pool[rows[0]], pool[rows[1]]
 
 

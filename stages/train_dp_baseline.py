@@ -1,21 +1,29 @@
-"""train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients instead of images. Private."""
+"""train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients or weights. Private."""
 
 import shutil
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+
+from torch import nn
 
 from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
+from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise
-from pipelines.federation.dp import dpsgd, federated
+from pipelines.federation.dp import federated
 from pipelines.federation.dp.account import Account
-from pipelines.federation.dp.filtered import account
+from pipelines.federation.dp.entry import entry
 from pipelines.files import new_folder, read_json
 from pipelines.privacy import noise
-from pipelines.rules import mistake
+from pipelines.rules import Block, mistake
+from pipelines.synthesis import warm_start
+from pipelines.synthesis.registry import Plan
+from pipelines.synthesis.release import public_space
 from pipelines.training import classify
-from pipelines.training.tensors import device
+from pipelines.training.tensors import device, state_of
 from stages.cli import main
 
 
@@ -25,25 +33,9 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     profile = profile.model_copy(update={"classifier": settings.network or profile.classifier})
     seed = seeds.derive(params.seed, "init", dataset)
     build = partial(classify.new, profile, seed, device(params.device), activation=settings.activation)
-    accounts = {client: account(*params.budget(client), settings) for client in own}
-    sources = {client: _noise(params, dataset, algorithm, client) for client in own}
-    _say(algorithm, accounts)
-    build()  # a network that does not fit the images must fail before anything is entered as spent
-    planned = {client: accounts[client].statement(sources[client]) for client in own}
-    # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
-    public = containers.load(paths.prepared(dataset) / "public.npz")
-    together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
-    facts = {"data": [*together, releases.digest(public)], "profile": profile, "seed": params.seed}
-    entries = {
-        client: dpsgd.entry(algorithm, planned[client], accounts[client].cost, client=client, **facts) for client in own
-    }
-    ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
-    data = {client: shard.train for client, shard in own.items()}
-    store = releases.made_once(ledgers, entries, partial(federated.train, data, accounts, sources, build, public))
-    statements = {client: releases.statement(params, dataset, client, entries[client].fingerprint) for client in own}
-    models = outcome.load_models(store / "rounds.safetensors")
+    store, statements = _released(params, dataset, algorithm, own, build)
     found = personalise.through_rounds(
-        models,
+        outcome.load_models(store / "rounds.safetensors"),
         own,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=build,
@@ -58,6 +50,71 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             shutil.copy(store / name, folder / algorithm / name)
         season(folder, dataset, "all-clients")
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
+
+
+def _released(
+    params: Params, dataset: str, algorithm: str, own: dict[str, Shard], build: Callable[[], nn.Module]
+) -> tuple[Path, dict[str, dict]]:
+    """(the store of the joint run, {client: its statement})."""
+    settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
+    plans = {client: _plan(params, dataset, client, settings) for client in own}
+    accounts = {client: _account(params, algorithm, client, settings, plans[client]) for client in own}
+    sources = {client: _noise(params, dataset, algorithm, client) for client in own}
+    _say(algorithm, accounts)
+    build()  # a network that does not fit the images must fail before anything is entered as spent
+    # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
+    public = containers.load(paths.prepared(dataset) / "public.npz")
+    together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
+    facts = {"data": [*together, releases.digest(public)], "profile": profile, "seed": params.seed}
+    entries = {
+        client: entry(
+            algorithm,
+            federated.family(settings).VERSION,
+            its.statement(sources[client], params.budget(client)[1]),
+            its.cost,
+            client=client,
+            start=plans[client] and plans[client].statement.details,
+            **facts,
+        )
+        for client, its in accounts.items()
+    }
+    ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
+    data = {client: shard.train for client, shard in own.items()}
+
+    def first() -> tuple[dict, int]:
+        if not settings.warm_start:
+            return state_of(build()), 0
+        seed = seeds.derive(params.seed, "warm_start", dataset, algorithm)
+        return warm_start.trained(build(), settings.warm_start, profile.augmentation, data, plans, sources, seed)
+
+    make = partial(federated.train, data, accounts, sources, build, first, public)
+    store = releases.made_once(ledgers, entries, make)
+    made = {client: each.fingerprint for client, each in entries.items()}
+    return store, {client: releases.statement(params, dataset, client, made[client]) for client in own}
+
+
+def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | None:
+    """Of the images that the run starts from, where it does."""
+    if not settings.warm_start:
+        return None
+    moments, space = params.generator(dataset, "dp_moments"), public_space(params.profiles[dataset])
+    return warm_start.plan(moments, *params.budget(client), settings.warm_start.share, space)
+
+
+def _account(params: Params, algorithm: str, client: str, settings: Block, plan: Plan | None) -> Account:
+    """
+    Raises:
+        UserError: the images that the run starts from leave nothing for its steps.
+    """
+    epsilon, delta = params.budget(client)
+    account = federated.family(settings).account
+    if not plan:
+        return account(epsilon, delta, settings)
+    try:
+        return account(epsilon, warm_start.continuous(delta), settings, warm_start.steps(plan))
+    except ValueError:
+        rule = f"small enough to leave something of epsilon {epsilon:g} by the run's own accountant"
+        raise mistake(f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule) from None
 
 
 def _say(algorithm: str, accounts: dict[str, Account]) -> None:

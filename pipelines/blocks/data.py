@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from annotated_types import Len
 
-from pipelines.rules import Block, Count, Epsilon, Fraction, Name, Natural, NonNegative, OpenFraction, Positive, number
+from pipelines.rules import Block, Count, Epsilon, Fraction, Name, NonNegative, OpenFraction, Positive, number
 
 
 class Prepare(Block):
     root: str
     test_fraction: OpenFraction
-    public_records: Natural
+    public_fraction: Fraction
 
 
 class SmallClient(Block):

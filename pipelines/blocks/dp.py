@@ -1,9 +1,17 @@
-"""Blocks of params.yaml about DP-SGD in a federation."""
+"""Blocks of params.yaml about noisy training in a federation."""
 
 from typing import Literal
 
 from pipelines.blocks.data import Network
+from pipelines.blocks.generators import WarmStart
+from pipelines.blocks.training import Fedprox
 from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Share
+
+
+class SharedWarmStart(WarmStart):
+    """share: of mu squared."""
+
+    share: OpenFraction
 
 
 class Dpsgd(Block):
@@ -15,26 +23,41 @@ class Dpsgd(Block):
     sampling_rate: OpenFraction
     expected_lot: Positive
     noise_multiplier: Positive | None
-    noise_control: Literal["const", "falling_loss", "plateau"]
+    noise_control: Literal["const", "scheduled", "falling_loss", "plateau"]
     noise_decay: Share
     noise_threshold: Positive
     noise_least: Positive
-    clipping: Literal["const", "quantile", "auto_s"]
+    clipping: Literal["const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"]
     clipping_norm: Positive
+    clipping_factor: Positive
     clipping_quantile: OpenFraction
     clipping_rate: Positive
     clipping_noise: Positive
+    allow_nonprivate: bool
+    control_variates: bool
     optimiser: Literal["sgd", "adam", "adam_corrected"]
     learning_rate: Positive
     momentum: Fraction
     averaging: Fraction
     network: Network | None
     activation: Literal["relu", "tanh"]
+    warm_start: SharedWarmStart | None
+
+
+class Nbafl(Fedprox):
+    bound: Literal["sound", "paper"]
+    clipping_norm: Positive
+    records: Count
+    network: Network | None
+    activation: Literal["relu", "tanh"]
+    warm_start: SharedWarmStart | None
 
 
 class DpBaselines(Block):
-    algorithms: list[Literal["dpsgd", "adap", "agn", "ali"]]
+    algorithms: list[Literal["dpsgd", "dpsgd_warm", "nbafl", "adap", "agn", "ali"]]
     dpsgd: Dpsgd
+    dpsgd_warm: Dpsgd
+    nbafl: Nbafl
     adap: Dpsgd
     agn: Dpsgd
     ali: Dpsgd

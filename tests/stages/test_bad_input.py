@@ -136,7 +136,7 @@ def test_more_clients_than_records(checkout):
     checkout.edit(lambda p: p["partition"].update(clients=names, scheme="dirichlet", small=None))
     checkout.stage("prepare", "--dataset", "own")
     refuses(
-        checkout, "partition", says="at most as many clients as there are training records. Got 200 clients for 120"
+        checkout, "partition", says="at most as many clients as there are training records. Got 200 clients for 90"
     )
     assert not (checkout.path / SHARDS).exists()
 

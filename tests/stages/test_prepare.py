@@ -100,7 +100,6 @@ def test_dvc_does_not_note_how_many_images_a_folder_holds(checkout):
 
 
 def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(checkout):
-    checkout.edit(lambda params: params["prepare"].update(public_records=30))
     done = checkout.stage("prepare", "--dataset", "own")
     assert "30 declared public" in done.stdout
     checkout.stage("partition", "--dataset", "own")
@@ -114,19 +113,19 @@ def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(ch
     assert dealt == ids[0]
 
 
-def test_more_public_records_than_there_are_is_one_sentence(checkout):
-    checkout.edit(lambda params: params["prepare"].update(public_records=500))
-    done = checkout.stage("prepare", "--dataset", "own", ok=False)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "The 'public_records' parameter of prepare must be an int below the 120 records" in done.stderr
-    assert not (checkout.path / PREPARED).exists()
+def test_no_record_is_public_where_none_is_declared(checkout):
+    checkout.edit(lambda params: params["prepare"].update(public_fraction=0.0))
+    checkout.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd"]))  # others look at public images
+    assert "public" not in checkout.stage("prepare", "--dataset", "own").stdout
+    sizes = [len(load(checkout.path / PREPARED / f"{name}.npz")) for name in ("pool", "test", "public")]
+    assert sizes == [120, 30, 0]
 
 
 def test_a_folder_per_class_runs_like_any_other_source(checkout):
     a_file_per_image(checkout)
     checkout.stage("prepare", "--dataset", "own")
     with np.load(checkout.path / PREPARED / "pool.npz") as pool:
-        assert len(pool["labels"]) == 120 and np.bincount(pool["labels"]).tolist() == [40, 40, 40]
+        assert len(pool["labels"]) == 90 and np.bincount(pool["labels"]).tolist() == [30, 30, 30]
         assert pool["images"][0].tobytes()[:14] == b"PRIVATE-CANARY"
     (checkout.path / "raw/own/class 0/0.png").write_bytes(b"no image")
     (checkout.path / PREPARED).rename(checkout.path / "before")

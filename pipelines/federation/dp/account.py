@@ -13,11 +13,14 @@ from pipelines.privacy.accounting import Steps
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 
+START = "a Gaussian release (dp_moments) to start from, then "
+
 
 @dataclass
 class Account:
-    """steps: taken so far. first: the noise multiplier that was planned. noise_multiplier: that of the step at hand, of
-    all that the step lets out together as one release.
+    """before: what the run spends ahead of its first step, of the same budget. steps: taken so far. first: the noise
+    multiplier that was planned. noise_multiplier: that of the step at hand, of all that the step lets out together as
+    one release.
 
     `first` is the parameter's where that names one, and the client leaves when its budget is gone; else the least that
     all planned steps can be afforded with.
@@ -26,15 +29,26 @@ class Account:
     epsilon: float
     delta: float
     settings: Dpsgd
+    before: tuple[Steps, ...] = ()
     steps: int = 0
+
+    mechanism = "DP-SGD (Poisson-sampled Gaussian on clipped gradients)"
+    accountant = "RDP of the sampled Gaussian"
+    by = staticmethod(accounting.schedule_epsilon)
 
     def __post_init__(self):
         if math.isfinite(self.epsilon):
             self.epsilon = min(self.epsilon, accounting.LARGEST_EPSILON)
-        plan = {"epsilon": self.epsilon, "delta": self.delta, "sampling_rate": self.settings.sampling_rate}
-        self.first = self.settings.noise_multiplier or accounting.noise_for(**plan, steps=self.planned)
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
+        planned = tuple(self.scheduled(1.0, self.planned))
+        asked = getattr(self.settings, "noise_multiplier", None)
+        self.first = asked or accounting.scale_for(**budget, schedule=planned, before=self.before)
         self.noise_multiplier = self.first
-        self.affordable = accounting.steps_for(**plan, noise_multiplier=self.first, at_most=self.planned)
+        self.affordable = accounting.most_steps(**budget, first=self._up_to, at_most=self.planned)
+
+    @property
+    def sampling_rate(self) -> float:
+        return self.settings.sampling_rate
 
     @property
     def planned(self) -> int:
@@ -48,6 +62,10 @@ class Account:
         """Steps that the budget still buys at the first noise."""
         return max(0, self.affordable - self.steps)
 
+    def scheduled(self, first: float, count: int) -> list[Steps]:
+        """The first `count` steps, where the run begins with noise multiplier `first`."""
+        return [Steps(first, self.sampling_rate, count)]
+
     def take(self, asked: int, factor: float = 1.0) -> int:
         """How many of the steps asked for the budget allows. They are entered here, before they are taken."""
         taken = max(0, min(asked, self.left))
@@ -56,12 +74,12 @@ class Account:
 
     @property
     def taken(self) -> list[Steps]:
-        return [self._of(self.first, self.steps)]
+        return self._up_to(self.steps)
 
     @property
     def epsilon_spent(self) -> float:
         """By the rule that stops the run, which knows noise and rates alone: free to tell."""
-        return accounting.schedule_epsilon(schedule=self.taken, delta=self.delta)
+        return self.by(schedule=self.taken, delta=self.delta)
 
     def spent(self) -> dict:
         """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
@@ -70,48 +88,59 @@ class Account:
 
     @property
     def plan(self) -> list[Steps]:
-        """All affordable steps, at the first noise."""
-        return [self._of(self.first, self.affordable)]
+        """All affordable steps, as planned, and what comes before them."""
+        return self._up_to(self.affordable)
 
     @property
     def claim(self) -> float:
         """The epsilon of the whole run."""
-        return accounting.schedule_epsilon(schedule=self.plan, delta=self.delta)
-
-    @property
-    def accountant(self) -> str:
-        return "RDP of the sampled Gaussian"
+        return self.by(schedule=self.plan, delta=self.delta)
 
     @property
     def cost(self) -> dict:
         """As the ledger enters it."""
         return {"kind": "sampled_gaussian", "schedule": [list(steps) for steps in self.plan]}
 
-    def statement(self, noise: Noise) -> Statement:
-        """What the run will have spent when all affordable steps are taken, as planned; PLD's figure beside it."""
-        formal = noise.guarantee == "formal"
+    @property
+    def details(self) -> dict:
+        """Of the statement."""
+        return {"epsilon_by_pld_as_planned": self._by_pld(self.plan)}
+
+    @property
+    def leaks(self) -> bool:
+        """Whether something private leaves beside the account, which voids it."""
+        return self.settings.clipping == "nonprivate_oracle"
+
+    def statement(self, noise: Noise, delta: float | None = None) -> Statement:
+        """What the run will have spent when all affordable steps are taken, as planned; PLD's figure beside it.
+
+        delta: the client's own, where `before` needed a part of it.
+        """
+        own = "torch normal, generator seeded by the operating system" if noise.guarantee == "formal" else noise.source
+        rate, epsilon = self.sampling_rate, math.inf if self.leaks else self.claim
         return Statement(
-            mechanism="DP-SGD (Poisson-sampled Gaussian on clipped gradients)",
-            epsilon=self.claim,
-            delta=self.delta,
+            mechanism=f"{START if self.before else ''}{self.mechanism}",
+            epsilon=epsilon,
+            delta=delta or self.delta,
             mu=None,
-            guarantee=noise.guarantee if self.first and math.isfinite(self.claim) else "none",
-            noise="torch normal, generator seeded by the operating system" if formal else noise.source,
+            guarantee=noise.guarantee if self.first and math.isfinite(epsilon) else "none",
+            noise=f"{own}; before it {noise.source}" if self.before else own,
             accountant=self.accountant,
-            sampling=f"Poisson, rate {self.settings.sampling_rate:g}",
+            sampling=f"Poisson, rate {rate:g}" if rate < 1 else "none",
             details={
-                "epsilon_by_pld_as_planned": self._by_pld(self.plan),
+                **self.details,
                 "noise_multiplier": self.first,
                 "steps": self.affordable,
+                "before": [list(steps) for steps in self.before],
                 "settings": self.settings.model_dump(),
             },
         )
+
+    def _up_to(self, count: int) -> list[Steps]:
+        return [*self.before, *self.scheduled(self.first, count)]
 
     def _by_pld(self, schedule: list[Steps]) -> float:
         """Infinite where RDP's figure is beyond any use: the distributions of so little noise fill the memory."""
         if accounting.schedule_epsilon(schedule=schedule, delta=self.delta) > accounting.LARGEST_EPSILON:
             return math.inf
         return accounting.schedule_epsilon_pld(schedule=schedule, delta=self.delta)
-
-    def _of(self, noise_multiplier: float, count: int) -> Steps:
-        return Steps(noise_multiplier, self.settings.sampling_rate, count)

@@ -1,11 +1,14 @@
-"""How long a record's gradient may be: a constant, a norm that follows a quantile of the lot, or AUTO-S.
+"""How long a record's gradient may be, and what follows for the next step's.
 
 Neighbouring relation: add or remove one record. Released with noise: the sum of scaled gradients (sensitivity:
-`sensitivity`) and, by `quantile`, a count (sensitivity 1/2). A step's account is of both together; the clipping norm of
-the next step follows from the noisy count, and is free.
+`sensitivity`) and, by some modes, a second sum over the same lot, of one number a record (`Extra`). A step's account is
+of both together; the norm that follows from what was released is free. `nonprivate_oracle` looks at the norms as they
+are: no privacy, which the statement says.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
@@ -16,11 +19,25 @@ RANGE = 1e4  # how far a norm may go from where it began, either way
 GAMMA = 0.01  # AUTO-S's (Bu et al. 2023): a gradient g counts as g / (|g| + GAMMA)
 
 
+class Extra(NamedTuple):
+    """A second sum. of: each record's number from its norm and C, float64 [lot], within +-sensitivity."""
+
+    of: Callable[[torch.Tensor, float], torch.Tensor]
+    sensitivity: float
+
+
+EXTRAS = {
+    "quantile": Extra(lambda norms, norm: (norms <= norm).double() - 0.5, 0.5),  # nan counts as above
+    "paper_scalar": Extra(lambda norms, norm: (norms / norm).nan_to_num(1.0).clamp(max=1.0), 1.0),  # in units of C
+}
+
+
 class Clip:
     """One client's, from step to step. norm: C now."""
 
     def __init__(self, settings: Dpsgd):
         self.settings, self.norm = settings, 1.0 if settings.clipping == "auto_s" else settings.clipping_norm
+        self.extra = EXTRAS.get(settings.clipping)
 
     @property
     def sensitivity(self) -> float:
@@ -36,31 +53,52 @@ class Clip:
     def deviation(self, noise_multiplier: float) -> float:
         """Of the noise on each coordinate of the sum, where a whole step may cost `noise_multiplier`.
 
-        By `quantile` the sum has multiplier z and the count's noise is s = clipping_noise z, which is 2 s of its
-        sensitivity: together (z^-2 + (2 s)^-2)^(-1/2) = noise_multiplier.
+        With a second sum the first has multiplier z, and the noise s = clipping_noise z of the second is s / b of its
+        sensitivity b: together (z^-2 + (s / b)^-2)^(-1/2) = noise_multiplier.
         """
         return self._own(noise_multiplier) * self.sensitivity
 
-    def adapt(self, norms: torch.Tensor, noise_multiplier: float, generator: torch.Generator) -> None:
-        """The next step's norm (Andrew et al. 2021): C exp(-rate (share below C - quantile)), the share being that of
-        the expected lot, from a noisy count of records below C less half of all.
+    def follow(self, norm: float) -> None:
+        """The server's, by `proxy`: from public images. Whatever it sends, the noise is in proportion."""
+        if self.settings.clipping == "proxy":
+            self._move_to(norm)
+
+    def adapt(
+        self, norms: torch.Tensor, noise_multiplier: float, generator: torch.Generator, released: float = math.nan
+    ) -> None:
+        """The next step's norm.
+
+        `quantile` (Andrew et al. 2021): C exp(-rate (share below C - quantile)), the share being that of the expected
+        lot, from a noisy count. Adap DP-FL's eq. (6) is printed so that it can be read in two ways: `paper_scalar`,
+        the factor times the noisy mean of clipped norms; `paper_vector`, the factor times the norm of the released
+        gradient, which is free. Neither stays where gradients are (dpfl.md 2.3).
 
         Args:
-            norms: float64 [lot], of the lot's gradients before scaling. Private: they enter the noisy count alone.
+            norms: float64 [lot], of the lot's gradients before scaling. Private: they enter the noisy sum alone.
+            released: L2 norm of the noisy gradient.
         """
-        settings = self.settings
-        if settings.clipping != "quantile":
-            return
-        count = ((norms <= self.norm).double() - 0.5).sum().item()  # nan counts as above: each record moves it by 1/2
-        deviation = settings.clipping_noise * self._own(noise_multiplier)
-        noisy = count + deviation * torch.randn((), generator=generator).item()
-        share = noisy / settings.expected_lot + 0.5
-        step = -settings.clipping_rate * (share - settings.clipping_quantile)
-        moved = self.norm * math.exp(min(max(step, -1.0), 1.0))
-        self.norm = min(max(moved, settings.clipping_norm / RANGE), settings.clipping_norm * RANGE)
+        settings, mode = self.settings, self.settings.clipping
+        if self.extra:
+            deviation = settings.clipping_noise * self._own(noise_multiplier)
+            total = self.extra.of(norms, self.norm).sum().item()
+            mean = (total + deviation * torch.randn((), generator=generator).item()) / settings.expected_lot
+        if mode == "quantile":
+            step = -settings.clipping_rate * (mean + 0.5 - settings.clipping_quantile)
+            self._move_to(self.norm * math.exp(min(max(step, -1.0), 1.0)))
+        elif mode == "paper_scalar":
+            self._move_to(settings.clipping_factor * mean * self.norm)
+        elif mode == "paper_vector":
+            self._move_to(settings.clipping_factor * released)
+        elif mode == "nonprivate_oracle" and len(norms):
+            self._move_to(settings.clipping_factor * norms.mean().item())
+
+    def _move_to(self, norm: float) -> None:
+        """Within RANGE of the first; where it began, when it is no number."""
+        first = self.settings.clipping_norm
+        self.norm = first if math.isnan(norm) else min(max(norm, first / RANGE), first * RANGE)
 
     def _own(self, noise_multiplier: float) -> float:
         """z of the gradients' sum."""
-        if self.settings.clipping != "quantile":
+        if not self.extra:
             return noise_multiplier
-        return noise_multiplier * math.hypot(1.0, 0.5 / self.settings.clipping_noise)
+        return noise_multiplier * math.hypot(1.0, self.extra.sensitivity / self.settings.clipping_noise)

@@ -6,23 +6,23 @@ true count. Accounted per client before each step (`account`). An empty lot is n
 and lots come from a generator seeded by the operating system. Everything after the noise is post-processing.
 """
 
-import hashlib
+import math
 
 import torch
 from torch import nn
 
-from pipelines.blocks.data import Profile
 from pipelines.datasets.containers import Images
-from pipelines.federation.dp import optimisers
+from pipelines.federation.dp import accounts, optimisers, server
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
+from pipelines.federation.dp.variates import Variate
 from pipelines.federation.messages import Payload
-from pipelines.privacy.ledger import Release
+from pipelines.federation.variates import named, parted
 from pipelines.privacy.per_sample import scaled_sum
-from pipelines.privacy.statement import Statement
 from pipelines.training.tensors import state_of, tensors, with_state
 
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+account, start, step = accounts.account, server.start, server.step
 
 
 class Client:
@@ -33,6 +33,7 @@ class Client:
         self.images, self.labels = tensors(data, next(model.parameters()).device)
         self.clip = Clip(account.settings)
         self.optimiser = optimisers.build(model.parameters(), account.settings)
+        self.variate = Variate(model) if account.settings.control_variates else None
 
     def update(self, payload: Payload) -> Payload | None:
         """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
@@ -41,12 +42,16 @@ class Client:
         steps = self.account.take(asked, payload.scalars["noise_factor"])
         if not steps:
             return None
-        with_state(self.model, payload.arrays)
+        weights, control = parted(payload.arrays)
+        with_state(self.model, weights)
+        self.clip.follow(payload.scalars.get("clipping_norm", math.nan))
+        if self.variate:
+            self.variate.begin(control)
         shares = [self.step() for _ in range(steps)]
         account = self.account
         told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent, "noise_share": sum(shares) / steps}
         told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
-        return Payload(state_of(self.model), told)
+        return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
 
     def step(self) -> float:
         """One noisy step; the share of the released gradient's squared norm that its noise would have alone."""
@@ -62,30 +67,11 @@ class Client:
         for name, parameter in self.model.named_parameters():
             noise = torch.randn(parameter.shape, generator=self.generator, device=self.generator.device)
             parameter.grad = (total[name] + deviation * noise.to(parameter.device)) / settings.expected_lot
+        squares = sum(parameter.grad.square().sum().item() for parameter in self.model.parameters())
         variance = (deviation / settings.expected_lot) ** 2
+        if self.variate:
+            self.variate.straighten(self.model)
         self.optimiser.step(variance)
-        self.clip.adapt(norms, multiplier, self.generator)
-        return _noise_share(self.model, variance)
-
-
-def entry(
-    algorithm: str, statement: Statement, cost: dict, *, data: list[str], client: str, profile: Profile, seed: int
-) -> Release:
-    """One client's part of the joint run, as its ledger enters it: all planned steps. `data` names everyone's part."""
-    network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
-    budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
-    return Release(
-        mechanism=algorithm,
-        version=VERSION,
-        parameters={**statement.details, **budget, **network, "client": client, "seed": seed},
-        data=hashlib.sha256("".join(data).encode()).hexdigest(),
-        cost=cost if statement.guarantee == "formal" else {"kind": "none"},
-        statement=statement.as_dict(),
-    )
-
-
-def _noise_share(model: nn.Module, variance: float) -> float:
-    """From what is released alone: near 1 where the gradient drowns."""
-    squares = sum(parameter.grad.square().sum().item() for parameter in model.parameters())
-    size = sum(parameter.numel() for parameter in model.parameters())
-    return min(1.0, size * variance / squares) if variance and squares else 0.0
+        self.clip.adapt(norms, multiplier, self.generator, math.sqrt(squares))
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        return min(1.0, size * variance / squares) if variance and squares else 0.0

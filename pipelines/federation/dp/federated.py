@@ -1,22 +1,31 @@
-"""A whole run of federated DP-SGD over clients in this process, into the ledger's store."""
+"""A whole run of a noisy federation over clients in this process, into the ledger's store."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from torch import nn
 
+from pipelines.blocks.dp import Nbafl
 from pipelines.datasets.containers import Images
 from pipelines.federation import outcome, rounds
-from pipelines.federation.dp import dpsgd, server
+from pipelines.federation.dp import dpsgd, nbafl
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.public import Public
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.files import write_csv, write_json
 from pipelines.privacy.noise import Noise
-from pipelines.training.tensors import state_of
+from pipelines.rules import Block
+from pipelines.training.tensors import State
 
 # beside the models in the store: a later run makes nothing to tell of
 COST, LOG, SPENT = "cost.json", "log.csv", "spent.json"
+
+
+def family(settings: Block) -> ModuleType:
+    """Of an algorithm: VERSION, account, Client, start and step."""
+    return nbafl if isinstance(settings, Nbafl) else dpsgd
 
 
 def train(
@@ -24,22 +33,29 @@ def train(
     accounts: dict[str, Account],
     sources: dict[str, Noise],
     build: Callable[[], nn.Module],
+    first: Callable[[], tuple[State, int]],
     public: Images,
     folder: Path,
 ) -> None:
     """Fills `folder`: the global model of each round, its cost, what every round told, what each client spent.
 
     All of it is post-processing of noisy steps, or of them and `public`, the server's images, which may be none.
+    first: makes the weights before the first round, free of the records or paid for ahead of it (`Account.before`), and
+    says how many bytes of images clients sent for it.
     """
+    began = time.perf_counter()
+    weights, sent = first()
     settings = next(iter(accounts.values())).settings
+    module = family(settings)
     clients = {
-        client: dpsgd.Client(build(), own, accounts[client], sources[client].torch_generator("cpu"))
+        client: module.Client(build(), own, accounts[client], sources[client].torch_generator("cpu"))
         for client, own in data.items()
     }
     engine = InProcess({client: its.update for client, its in clients.items()})
-    start = server.start(state_of(build()), settings, Public(build(), public) if len(public) else None)
-    history = rounds.run(start, server.step, engine, rounds=settings.rounds, name="DP-SGD")
-    write_json(folder / COST, history.cost)
+    start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
+    history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=module.__name__.rpartition(".")[2])
+    cost = {**history.cost, "bytes_up": history.cost["bytes_up"] + sent, "seconds": time.perf_counter() - began}
+    write_json(folder / COST, cost)
     write_csv(folder / LOG, history.curves)
     write_json(folder / SPENT, {client: its.spent() for client, its in accounts.items()})
     outcome.save_models(folder / "rounds.safetensors", history.models)

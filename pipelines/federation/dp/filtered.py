@@ -3,7 +3,6 @@ beforehand, checks each step, and the claim is the whole budget, for when a run 
 
 from dataclasses import dataclass, field
 
-from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp.account import Account
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
@@ -18,7 +17,8 @@ class Filtered(Account):
     def __post_init__(self):
         super().__post_init__()
         order = accounting.planned_order(schedule=self.plan, delta=self.delta)  # of what is affordable at that noise
-        self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order)
+        spent = accounting.schedule_rdp(schedule=self.before, order=order)
+        self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order, spent)
         self.affordable = self._allowed(self.planned)
 
     def take(self, asked: int, factor: float = 1.0) -> int:
@@ -27,14 +27,14 @@ class Filtered(Account):
         self.noise_multiplier = max(asked_for, min(self.first, self.settings.noise_least))
         taken = self._allowed(asked) if self.affordable else 0  # who claims nothing gives nothing
         if taken:
-            self.filter.spend(self._of(self.noise_multiplier, taken))
-            self.steps_taken.append(self._of(self.noise_multiplier, taken))
+            self.filter.spend(self._now(taken))
+            self.steps_taken.append(self._now(taken))
             self.steps += taken
         return taken
 
     @property
     def taken(self) -> list[Steps]:
-        return self.steps_taken
+        return [*self.before, *self.steps_taken]
 
     @property
     def epsilon_spent(self) -> float:
@@ -42,7 +42,7 @@ class Filtered(Account):
 
     @property
     def claim(self) -> float:
-        return self.epsilon if self.affordable else 0.0
+        return self.epsilon if self.affordable else super().claim
 
     @property
     def accountant(self) -> str:
@@ -50,16 +50,14 @@ class Filtered(Account):
 
     @property
     def cost(self) -> dict:
-        """Nothing where no step is affordable: a tiny epsilon's filter has a budget below zero."""
-        return {"kind": "renyi", "order": self.filter.order, "rdp": self.filter.budget if self.affordable else 0.0}
+        """All that the filter may let pass. Where that is no step, what came before: of a tiny epsilon, which the
+        conversion alone exceeds, the budget is below zero."""
+        rdp = self.filter.budget if self.affordable else self.filter.spent
+        return {"kind": "renyi", "order": self.filter.order, "rdp": rdp}
 
     def _allowed(self, asked: int) -> int:
         """The most, up to `asked`, that the filter lets pass at this noise."""
-        return next(
-            (count for count in range(asked, 0, -1) if self.filter.affords(self._of(self.noise_multiplier, count))), 0
-        )
+        return next((count for count in range(asked, 0, -1) if self.filter.affords(self._now(count))), 0)
 
-
-def account(epsilon: float, delta: float, settings: Dpsgd) -> Account:
-    kind = Account if settings.noise_control == "const" else Filtered
-    return kind(epsilon, delta, settings)
+    def _now(self, count: int) -> Steps:
+        return Steps(self.noise_multiplier, self.sampling_rate, count)

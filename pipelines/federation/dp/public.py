@@ -10,6 +10,7 @@ from torch import nn
 
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import loss_and_accuracy
+from pipelines.privacy.per_sample import scaled_sum
 from pipelines.training.tensors import State, tensors, with_state
 
 
@@ -23,6 +24,12 @@ class Public:
     def validate(self, weights: State) -> tuple[float, float]:
         """(mean cross-entropy, accuracy)."""
         return loss_and_accuracy(with_state(self.model, weights), self.images)
+
+    def gradient_norm(self, weights: State, quantile: float) -> float:
+        """The quantile of the L2 norms of each image's gradient."""
+        pixels, labels = tensors(self.images, next(self.model.parameters()).device)
+        _, norms = scaled_sum(with_state(self.model, weights), pixels, labels, torch.zeros_like)
+        return norms.quantile(quantile).item()
 
     def probe(self, states: list[State]) -> tuple[list[np.ndarray], list[float], list[np.ndarray]]:
         """(flat weights, losses, flat gradients of the loss), of each."""

@@ -3,62 +3,76 @@
 All of it is post-processing of releases, or of them and public images.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp.local_steps import PROBING, Facts, following, measured
 from pipelines.federation.dp.noise_control import next_factor
 from pipelines.federation.dp.public import Public
-from pipelines.federation.messages import Reply, Server, weighted_mean
+from pipelines.federation.dp.watched import Watched
+from pipelines.federation.messages import Reply, weighted_mean
+from pipelines.federation.variates import moved, named, parted, zeros
 from pipelines.training.tensors import State
 
 
-@dataclass(frozen=True)
-class DpServer(Server):
+@dataclass(frozen=True, kw_only=True)
+class DpServer(Watched):
     """weights: the average over rounds, which is the model. latest: what each round begins with at the clients.
-    factor: on their noise. tau: their steps. losses, accuracy: of `latest` on public images, where there are any."""
+    factor: on their noise. tau: their steps. control: SCAFFOLD's variate, where it is asked for. norm: `proxy`'s."""
 
     latest: State
     settings: Dpsgd
+    clients: int
     tau: int
-    public: Public | None = None
     round: int = 0
     factor: float = 1.0
-    losses: tuple[float, ...] = ()
-    accuracy: float | None = None
+    control: State = field(default_factory=dict)
+    norm: float | None = None
 
     @property
     def sent(self) -> State:
-        return self.latest
+        return {**self.latest, **named(self.control)}
 
     @property
     def asked(self) -> dict[str, float | int]:
-        return {"noise_factor": self.factor, "local_steps": self.tau}
+        norm = {} if self.norm is None else {"clipping_norm": self.norm}
+        return {"noise_factor": self.factor, "local_steps": self.tau, **norm}
 
     @property
     def told(self) -> dict[str, float]:
-        public = {"public_loss": self.losses[-1], "public_accuracy": self.accuracy} if self.losses else {}
-        return {**public, "next_noise_factor": self.factor, "next_local_steps": self.tau}
+        return {**super().told, "next_noise_factor": self.factor, "next_local_steps": self.tau}
 
 
-def start(weights: State, settings: Dpsgd, public: Public | None = None) -> DpServer:
-    """public: the server's images, which noise control and most rules for local steps need."""
-    return DpServer(weights, weights, settings, settings.local_steps, public)
+def start(weights: State, settings: Dpsgd, public: Public | None = None, clients: int = 1) -> DpServer:
+    """public: the server's images, which noise control, `proxy` and most rules for local steps need. clients: how many
+    there are, whether they answer or not."""
+    control = zeros(weights) if settings.control_variates else {}
+    first = DpServer(
+        weights, public, latest=weights, settings=settings, clients=clients, tau=settings.local_steps, control=control
+    )
+    return replace(first, norm=_norm(first))
 
 
 def step(state: DpServer, replies: list[Reply]) -> DpServer:
     """The plain mean, for weights by size would tell the server the sizes; then its average over rounds, of all so far
-    until that remembers as much as `averaging` does; then what follows for the next round's noise and steps."""
-    latest, number, settings = weighted_mean(replies, [1.0] * len(replies)), state.round + 1, state.settings
+    until that remembers as much as `averaging` does; then what follows for the next round."""
+    latest, change = parted(weighted_mean(replies, [1.0] * len(replies)))
+    number, settings = state.round + 1, state.settings
     past = min(settings.averaging, (number - 1) / number)
     weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
-    state = replace(state, weights=weights, latest=latest, round=number)
+    state = replace(state, weights=weights, latest=latest, round=number).watching(latest)
     if state.public:
-        loss, accuracy = state.public.validate(latest)
-        losses = (*state.losses, loss)
-        factor = next_factor(settings, state.factor, list(losses))
-        state = replace(state, losses=losses, accuracy=accuracy, factor=factor)
+        state = replace(state, factor=next_factor(settings, state.factor, list(state.losses)), norm=_norm(state))
+    if settings.control_variates:
+        state = replace(state, control=moved(state.control, change, len(replies) / state.clients))
     return replace(state, tau=following(settings, _facts(state, replies)))
+
+
+def _norm(state: DpServer) -> float | None:
+    """C by `proxy`: the quantile of the norms that public images' gradients have."""
+    if state.settings.clipping != "proxy":
+        return None
+    return state.public.gradient_norm(state.latest, state.settings.clipping_quantile)
 
 
 def _facts(state: DpServer, replies: list[Reply]) -> Facts:
@@ -67,7 +81,8 @@ def _facts(state: DpServer, replies: list[Reply]) -> Facts:
     left = {"steps_left": min(one["left"] for one in told), "rounds_left": state.settings.rounds - state.round}
     seen = {}
     if state.public and state.settings.local_steps_rule in PROBING:
-        seen = measured(*state.public.probe([*(reply.payload.arrays for reply in replies), state.latest]))
+        own = [parted(reply.payload.arrays)[0] for reply in replies]
+        seen = measured(*state.public.probe([*own, state.latest]))
     size = sum(array.size for array in state.latest.values())
     most = {name: max(one[name] for one in told) for name in ("noise_multiplier", "clipping_norm")}
     return Facts(tau=state.tau, clients=len(replies), size=size, **left, **seen, **most)

@@ -5,13 +5,13 @@ A schedule is fixed in advance or follows from public data; for noise chosen fro
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
-from pipelines.privacy.accounting.gdp import LARGEST_EPSILON
+from pipelines.privacy.accounting.gdp import LARGEST_EPSILON, compose, gdp_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
 
 
@@ -64,19 +64,51 @@ def schedule_epsilon_pld(*, schedule: Schedule, delta: float, levels: int = 100)
     return accountant.get_epsilon(delta) if schedule else 0.0
 
 
-@cache  # clients with equal budgets ask the same
+def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
+    """The same of steps that take all records, exactly.
+
+    Raises:
+        ValueError: one of them samples.
+    """
+    if any(steps.sampling_rate < 1 for steps in schedule):
+        raise ValueError("Gaussian DP is exact for steps without sampling alone.")
+    if any(steps.noise_multiplier == 0 and steps.count for steps in schedule):
+        return math.inf
+    mu = compose([math.sqrt(steps.count) / steps.noise_multiplier for steps in schedule if steps.count])
+    return gdp_epsilon(mu=mu, delta=delta)
+
+
 def noise_for(
     *, epsilon: float, delta: float, sampling_rate: float, steps: int, by: Callable[..., float] = schedule_epsilon
 ) -> float:
-    """The least noise multiplier (to 1e-6 of it, from above) at which `steps` steps stay within (epsilon, delta);
-    0 for an infinite epsilon. `by`: schedule_epsilon or schedule_epsilon_pld."""
+    """`scale_for` of `steps` equal steps: their noise multiplier."""
+    return scale_for(epsilon=epsilon, delta=delta, schedule=(Steps(1.0, sampling_rate, steps),), by=by)
+
+
+@cache  # clients with equal budgets ask the same
+def scale_for(
+    *,
+    epsilon: float,
+    delta: float,
+    schedule: tuple[Steps, ...],
+    before: tuple[Steps, ...] = (),
+    by: Callable[..., float] = schedule_epsilon,
+) -> float:
+    """The least factor (to 1e-6 of it, from above) on a schedule's noise multipliers at which it stays, with what was
+    spent `before`, within (epsilon, delta); 0 for an infinite epsilon. `by`: one of the schedule_epsilons.
+
+    Raises:
+        ValueError: `before` alone spends all.
+    """
     if math.isinf(epsilon):
         return 0.0
     target = min(epsilon, LARGEST_EPSILON)
+    if before and by(schedule=before, delta=delta) >= target:
+        raise ValueError(f"What was spent before leaves nothing of epsilon {target:g}.")
 
-    def excess(log_noise: float) -> float:
-        noise = math.exp(log_noise)
-        return by(schedule=[Steps(noise, sampling_rate, steps)], delta=delta) - target
+    def excess(log_factor: float) -> float:
+        scaled = [steps._replace(noise_multiplier=steps.noise_multiplier * math.exp(log_factor)) for steps in schedule]
+        return by(schedule=[*before, *scaled], delta=delta) - target
 
     low = high = 0.0
     while excess(high) > 0:
@@ -95,10 +127,23 @@ def steps_for(
     at_most: int = 2**40,
     by: Callable[..., float] = schedule_epsilon,
 ) -> int:
-    """The largest number of steps within (epsilon, delta), up to `at_most`."""
+    """`most_steps` of equal ones."""
+    equal = partial(Steps, noise_multiplier, sampling_rate)
+    return most_steps(epsilon=epsilon, delta=delta, first=lambda count: [equal(count)], at_most=at_most, by=by)
+
+
+def most_steps(
+    *,
+    epsilon: float,
+    delta: float,
+    first: Callable[[int], Schedule],
+    at_most: int,
+    by: Callable[..., float] = schedule_epsilon,
+) -> int:
+    """The largest number of steps, up to `at_most`, within (epsilon, delta). first: the schedule of the first n."""
 
     def within(count: int) -> bool:
-        return by(schedule=[Steps(noise_multiplier, sampling_rate, count)], delta=delta) <= epsilon
+        return by(schedule=first(count), delta=delta) <= epsilon
 
     low, high = 0, 1  # `low` is within; widen until `high` is not
     while high <= at_most and within(high):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.blocks.dp import Dpsgd
-from pipelines.federation.dp import filtered as accounts
+from pipelines.federation.dp import accounts
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 
@@ -27,8 +27,8 @@ def test_the_plan_spends_the_budget_and_not_more():
 
 
 def test_steps_that_planning_got_wrong_are_refused(monkeypatch):
-    honest = accounting.noise_for
-    monkeypatch.setattr(accounting, "noise_for", lambda **asked: 0.8 * honest(**asked))
+    honest = accounting.scale_for
+    monkeypatch.setattr(accounting, "scale_for", lambda **asked: 0.8 * honest(**asked))
     own = account()
     assert 0 < own.affordable < 6
     assert cost(own, own.affordable) <= 3 < cost(own, own.affordable + 1)
@@ -190,3 +190,33 @@ def test_a_budget_that_buys_nothing_takes_no_part():
     own = account(0.01, **CONTROLLED, rounds=5)
     assert own.affordable == own.take(3) == 0
     assert own.statement(OsEntropy()).details["steps"] == 0
+
+
+BEFORE = (accounting.Steps(1.0, 1.0, 1),)  # mu = 1
+
+
+@pytest.mark.parametrize("control", ["const", "scheduled", "falling_loss"])
+def test_what_came_before_is_part_of_the_budget(control):
+    settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.9})
+    own, alone = accounts.account(8.0, 1e-5, settings, BEFORE), accounts.account(8.0, 1e-5, settings)
+    assert own.first > alone.first and own.affordable >= 5
+    taken = sum(own.take(2) for _ in range(3))
+    everything = [*BEFORE, *own.scheduled(own.first, taken)]
+    spent = accounting.schedule_epsilon(schedule=everything, delta=1e-5)
+    assert spent <= 8.0 and own.epsilon_spent <= 8.0 + 1e-9
+    assert own.epsilon_spent >= spent - 1e-9
+    assert 0 < accounting.total_epsilon(costs=[own.cost], delta=1e-5) <= 8.0 + 1e-6
+    statement = own.statement(OsEntropy(), 2e-5)
+    assert statement.delta == 2e-5 and statement.epsilon <= 8.0
+    assert "to start from" in statement.mechanism and "OpenDP" in statement.noise
+
+
+def test_a_budget_that_is_gone_before_the_first_step_is_refused():
+    with pytest.raises(ValueError, match="leaves nothing"):
+        accounts.account(2.0, 1e-5, Dpsgd(**DPSGD), BEFORE)
+
+
+def test_norms_without_noise_void_the_guarantee():
+    own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
+    statement = own.statement(OsEntropy())
+    assert statement.guarantee == "none" and statement.epsilon == math.inf

@@ -103,3 +103,63 @@ def test_the_norm_stays_in_its_range_whatever_the_server_makes_of_the_gradients(
     for _ in range(500):
         own.adapt(torch.full((10,), norm, dtype=torch.float64), 0.0, generator())
     assert 0.5 / RANGE <= own.norm <= 0.5 * RANGE
+
+
+def test_the_printed_scalar_rule_charges_its_second_sum():
+    """dpfl.md 2.3: with equal multipliers the step costs sqrt 2 more noise; the paper counts it as free."""
+    own = clip("paper_scalar", clipping_noise=1.0)
+    assert own.deviation(2.0) / 0.5 == pytest.approx(2.0 * math.sqrt(2))
+    of_sum = own.deviation(2.0) / 0.5
+    assert accounting.on_one_lot(noise_multipliers=[of_sum, 1.0 * of_sum]) == pytest.approx(2.0)
+
+
+def test_the_printed_scalar_rule_is_the_factor_times_the_noisy_mean_of_clipped_norms():
+    norms = torch.tensor([0.1, 0.4, 3.0, math.nan, math.inf], dtype=torch.float64)
+    own = clip("paper_scalar", clipping_factor=0.7)
+    own.adapt(norms, 0.0, generator())
+    assert own.norm == pytest.approx(0.7 * (0.1 + 0.4 + 3 * 0.5) / 10.0)
+    draws = []
+    for seed in range(3000):
+        own = clip("paper_scalar", clipping_noise=1.5)
+        own.adapt(torch.full((10,), 9.0).double(), 0.01, generator(seed))
+        draws.append(own.norm * 10.0)
+    assert np.std(draws) == pytest.approx(1.5 * own._own(0.01) * 0.5, rel=0.05)  # in the norms' own units: s C
+
+
+def test_the_printed_vector_rule_follows_the_released_gradient():
+    own = clip("paper_vector", clipping_factor=0.3)
+    own.adapt(torch.ones(3).double(), 2.0, generator(), released=4.0)
+    assert own.norm == pytest.approx(1.2) and own.deviation(2.0) == 2.0 * own.norm
+
+
+def test_neither_printed_rule_stays_where_the_gradients_are():
+    """What the spec measured (dpfl.md 2.3): the vector rule grows by sqrt(d) sigma / L a round, or dies by alpha."""
+    for factor, edge in ((1.0, 0.5 * RANGE), (0.01, 0.5 / RANGE)):
+        own = clip("paper_vector", clipping_factor=factor)
+        for _ in range(40):
+            own.adapt(torch.ones(78).double(), 1.1, generator(), released=math.sqrt(26010) * 1.1 / 78 * own.norm)
+        assert own.norm == pytest.approx(edge)
+    rng, own, stream = np.random.default_rng(0), clip("paper_scalar", clipping_norm=1.0, expected_lot=78.0), generator()
+    for _ in range(2000):
+        own.adapt(torch.from_numpy(rng.lognormal(1.0, 0.5, rng.binomial(6000, 0.013))), 6.0, stream)
+    assert own.norm < 1e-3, "a random walk that drifts down"
+
+
+def test_the_servers_norm_is_followed_by_proxy_alone_and_within_range():
+    for mode, expected in (("proxy", 0.25), ("const", 0.5)):
+        own = clip(mode)
+        own.follow(0.25)
+        assert own.norm == expected
+    own = clip("proxy")
+    for sent, held in ((1e30, 0.5 * RANGE), (0.0, 0.5 / RANGE), (math.nan, 0.5), (-1.0, 0.5 / RANGE)):
+        own.follow(sent)
+        assert own.norm == pytest.approx(held)
+        assert own.deviation(2.0) == 2.0 * own.norm
+
+
+def test_the_oracle_looks_at_the_norms_themselves():
+    own = clip("nonprivate_oracle", clipping_factor=0.5)
+    own.adapt(torch.tensor([1.0, 3.0]).double(), 2.0, generator())
+    assert own.norm == 1.0
+    own.adapt(torch.zeros(0).double(), 2.0, generator())
+    assert own.norm == 1.0

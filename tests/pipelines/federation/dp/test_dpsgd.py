@@ -9,7 +9,7 @@ from models import classifiers
 from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
-from pipelines.federation.dp.filtered import account
+from pipelines.federation.dp.accounts import account
 from pipelines.federation.messages import Payload
 from pipelines.training.tensors import state_of
 

@@ -11,9 +11,10 @@ from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
 from pipelines.federation import outcome
 from pipelines.federation.dp import federated
-from pipelines.federation.dp.filtered import account
+from pipelines.federation.dp.accounts import account
 from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
+from pipelines.training.tensors import state_of
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)
 
@@ -35,7 +36,7 @@ def run(tmp_path):
         accounts = {client: account(epsilon, 1e-5, settings) for client, epsilon in {"a": 8.0, "b": 4.0}.items()}
         data = {client: records(60, seed) for seed, client in enumerate(accounts)}
         sources = {client: SeededForTests(seed) for seed, client in enumerate(accounts)}
-        federated.train(data, accounts, sources, BUILD, records(public, 9), folder)
+        federated.train(data, accounts, sources, BUILD, lambda: (state_of(BUILD()), 0), records(public, 9), folder)
         return folder
 
     return run

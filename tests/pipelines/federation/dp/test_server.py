@@ -74,3 +74,14 @@ def test_a_rule_that_probes_sees_released_weights_and_public_images_alone():
     gap = 1.5 * ((1 - 4) + (9 - 4)) / 2
     expected = np.sqrt(1 + (4 / 9 + 3 * 0.25 + gap * 3 * 20) / ((2 + 2 / 20) * 0.25))
     assert state.tau == round(expected)
+
+
+def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
+    asked = {"clipping": "proxy", "clipping_quantile": 0.3}
+    public = SimpleNamespace(
+        validate=lambda weights: (1.0, 0.5), gradient_norm=lambda weights, quantile: weights["w"].item() + quantile
+    )
+    state = server.start({"w": np.ones(1)}, Dpsgd(**{**DPSGD, **asked}), public)
+    assert state.asked["clipping_norm"] == 1.3
+    assert server.step(state, [Reply("a", told(5.0))]).asked["clipping_norm"] == 5.3
+    assert "clipping_norm" not in server.start({"w": np.ones(1)}, Dpsgd(**DPSGD), public).asked

@@ -135,3 +135,30 @@ def test_edges_no_step_is_free_and_no_noise_is_infinite():
         assert by(schedule=[Steps(1.0, 0.1, 0)], delta=DELTA) == 0
         assert by(schedule=[Steps(0.0, 0.1, 1)], delta=DELTA) == math.inf
     assert accounting.noise_for(epsilon=math.inf, delta=DELTA, sampling_rate=0.1, steps=10) == 0
+
+
+def test_a_gaussian_release_is_a_step_of_rate_one():
+    """Exactly by Gaussian DP; RDP and PLD come near from above."""
+    schedule = [Steps(1.5, 1.0, 1), Steps(4.0, 1.0, 10)]
+    exact = accounting.schedule_epsilon_gdp(schedule=schedule, delta=DELTA)
+    mu = math.sqrt(1 / 1.5**2 + 10 / 16)
+    assert exact == pytest.approx(accounting.gdp_epsilon(mu=mu, delta=DELTA), rel=1e-12)
+    assert exact < accounting.schedule_epsilon(schedule=schedule, delta=DELTA) < 1.2 * exact
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(exact, rel=1e-3)
+    assert accounting.schedule_epsilon_gdp(schedule=[Steps(0.0, 1.0, 1)], delta=DELTA) == math.inf
+    with pytest.raises(ValueError, match="without sampling"):
+        accounting.schedule_epsilon_gdp(schedule=[Steps(1.0, 0.5, 1)], delta=DELTA)
+
+
+@pytest.mark.parametrize("by", [accounting.schedule_epsilon, accounting.schedule_epsilon_gdp])
+def test_the_scale_of_a_schedule_is_the_least_that_fits_what_came_before(by):
+    before, schedule = (Steps(1.2, 1.0, 1),), (Steps(1.0, 1.0, 4), Steps(0.5, 1.0, 3))
+    scale = accounting.scale_for(epsilon=6.0, delta=DELTA, schedule=schedule, before=before, by=by)
+    spent = [
+        by(
+            schedule=[*before, *(s._replace(noise_multiplier=f * scale * s.noise_multiplier) for s in schedule)],
+            delta=DELTA,
+        )
+        for f in (1.0, 1 - 1e-5)
+    ]
+    assert spent[0] <= 6.0 < spent[1]
