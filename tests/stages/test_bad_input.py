@@ -135,9 +135,7 @@ def test_more_clients_than_records(checkout):
     names = [f"c{i}" for i in range(200)]
     checkout.edit(lambda p: p["partition"].update(clients=names, scheme="dirichlet", small=None))
     checkout.stage("prepare", "--dataset", "own")
-    refuses(
-        checkout, "partition", says="at most as many clients as there are training records. Got 200 clients for 90"
-    )
+    refuses(checkout, "partition", says="at most as many clients as there are training records. Got 200 clients for 90")
     assert not (checkout.path / SHARDS).exists()
 
 
