@@ -6,7 +6,7 @@ USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] no
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-EXPERIMENTS = table2 table3 table4 table5 figure2 figure4
+EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads
 
 .PHONY: setup repro test lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed

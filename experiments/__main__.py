@@ -1,4 +1,4 @@
-"""The paper's experiments: Tables II to V and Figures 2 to 4, each by one command.
+"""The paper's experiments, Tables II to V and Figures 2 to 4, and one of our own, `roads`: each by one command.
 
     python -m experiments table2 --datasets mnist --seeds 0 --images ../archives
     make table2 ARGS="--datasets mnist --seeds 0"
@@ -89,5 +89,6 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # params.yaml is put back then, too
+    for ending in (signal.SIGTERM, signal.SIGINT):  # SIGINT is ignored in what a script has put in the background
+        signal.signal(ending, signal.default_int_handler)  # params.yaml is put back then, too
     main()

@@ -61,6 +61,14 @@ EXPERIMENTS = {
     "figure4": Experiment(
         "table2", "Fig. 4: gain against local accuracy", notes.FIGURE4, tables.figure4, pages.GAINS, pictures.gains
     ),
+    "roads": Experiment(
+        "roads",
+        "Which road: images first, or noisy training, from equal budgets",
+        notes.ROADS,
+        tables.roads,
+        pages.METHODS,
+        pictures.differences,
+    ),
 }
 
 

@@ -12,7 +12,13 @@ from pipelines.files import standard
 from pipelines.rules import sentences
 from pipelines.synthesis import registry
 
-APART = ("seed", "datasets", "prepare.root")  # in a run's name, or of no weight for its figures
+APART = (  # in a run's name, of no weight for its figures, or below
+    "seed",
+    "datasets",
+    "prepare.root",
+    "prepare.public_fraction",
+    "dp_baselines.algorithms",
+)
 
 
 def resolved(params: Params, overrides: dict[str, object]) -> Params:
@@ -46,7 +52,8 @@ def _blocks(params: Params, run: Run) -> dict:
     profile = params.profiles[run.dataset].model_dump()
     trained = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if target.startswith("train_baseline")}
     generators = params.synthesis.generators
-    return {
+    noisy = [target.rpartition("-")[2] for target in run.targets if target.startswith("train_dp_baseline")]
+    return _noisy(params, run, noisy) | {
         "clients": {name: client.model_dump() for name, client in params.clients.items()},
         "privacy": params.privacy.model_dump(),
         "partition": params.partition.model_dump(),
@@ -59,6 +66,14 @@ def _blocks(params: Params, run: Run) -> dict:
         "versions": {name: registry.load(name).VERSION for name in generators},
         "quality": params.quality.model_dump() if run.fidelity else None,
     }
+
+
+def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
+    """What only runs with noisy training depend on."""
+    if not algorithms:
+        return {}
+    trained = {name: _training(params, run, name) for name in algorithms}
+    return {"public_fraction": params.prepare.public_fraction, "noisy": trained}
 
 
 def _training(params: Params, run: Run, name: str) -> dict:

@@ -7,12 +7,15 @@ from itertools import cycle
 import numpy as np
 
 from pipelines import seeds
+from pipelines.blocks.dp import DP_BASELINES
 from pipelines.federation import methods
 
 EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)  # of the five clients: the paper says 1 to 10
 PRIVATE = ("dp_moments", "datalens")  # the quicker first
 FEDERATED = ("fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "pppfl_paper", "reptile", "sda_fl")
 OTHERS = ("pooled", "single")
+BESIDE = ("fedavg", "pooled", "local", "random_init")  # of the roads
+PUBLIC = 0.05  # of the training images, for the noisy algorithms that look at some
 BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
 GROUPS = {"1-5": (1.0, 2.0, 3.0, 4.0, 5.0), "6-10": (6.0, 7.0, 8.0, 9.0, 10.0), "inf": (float("inf"),)}
 STABILISERS = {  # [ema, cosine] of PPPFL
@@ -94,11 +97,27 @@ def figure2(asked: Asked) -> Iterator[Run]:
             yield Run(dataset, seed, variant, overrides, _pppfl(dataset, PRIVATE), _reported(PRIVATE), rounds=True)
 
 
+def roads(asked: Asked) -> Iterator[Run]:
+    """PPPFL and its images against federated noisy training, from equal budgets."""
+    for dataset, seed in _cells(asked):
+        overrides = {
+            **_setting(asked, dataset, seed, (PRIVATE[0],)),
+            "prepare.public_fraction": PUBLIC,
+            "dp_baselines.algorithms": list(DP_BASELINES),
+            "baselines.algorithms": list(BESIDE),
+            "fine_tune.every": None,
+        }
+        noisy = (f"train_dp_baseline@{dataset}-{name}" for name in DP_BASELINES)
+        targets = (*_pppfl(dataset, (PRIVATE[0],)), *(f"train_baseline@{dataset}-{name}" for name in BESIDE), *noisy)
+        yield Run(dataset, seed, "roads", overrides, targets, (*_reported((PRIVATE[0],), *BESIDE), *DP_BASELINES))
+
+
 STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
     "table2": table2,
     "table3": table3,
     "table5": table5,
     "figure2": figure2,
+    "roads": roads,
 }
 
 
@@ -126,6 +145,8 @@ def _setting(
         "partition.scheme": "dirichlet",
         "partition.alpha": 0.5,
         "partition.small": None,
+        "prepare.public_fraction": 0.0,
+        "dp_baselines.algorithms": ["dpsgd"],  # which runs only where it is a target
         "synthesis.generators": list(generators),
         **{f"clients.{client}.epsilon": epsilon for client, epsilon in budgets.items()},
     }

@@ -39,12 +39,14 @@ def check_committed() -> None:
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """params.yaml is afterwards what it was, whatever happens within."""
+    """params.yaml is afterwards what it was, whatever happens within. DVC stages its changes, and leaves them staged
+    when it is killed: the next experiment would take them for the user's."""
     before = PARAMS.read_text()
     try:
         yield
     finally:
         write_text(PARAMS, before)
+        subprocess.run(["git", "restore", "--staged", "--", PARAMS], capture_output=True)
 
 
 def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:

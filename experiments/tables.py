@@ -24,6 +24,11 @@ def table3(rows: list[dict]) -> list[dict]:
     return _methods(rows, published.TABLE3)
 
 
+def roads(rows: list[dict]) -> list[dict]:
+    """No paper has this table."""
+    return _methods(rows, {})
+
+
 def table4(rows: list[dict]) -> list[dict]:
     """Only FedAvg and the bounds around it: where the data flows, not which algorithm is best."""
     found = []

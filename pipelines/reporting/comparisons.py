@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipelines import seeds
+from pipelines.blocks.dp import DP_BASELINES
 from pipelines.evaluation import intervals
 from pipelines.reporting.figures import number
 
 FEWEST = 6  # images or cells that differ; below, no exact sign test tells two methods apart at 0.05: 2 / 2^6 = 0.03
-RIVALS = ("local", "random_init", "fedavg")  # what PPPFL is held against; fedavg on the same generator's images
+# what PPPFL is held against; fedavg on the same generator's images
+RIVALS = ("local", "random_init", "fedavg", *DP_BASELINES)
 
 
 def of_method(name: str, run: dict, seed: int) -> dict:

@@ -16,6 +16,7 @@ from pipelines.reporting import (
     new_clients,
     new_clients_plot,
     plots,
+    roads,
     summary,
     tables,
 )
@@ -61,7 +62,8 @@ def _dataset(reports: Path, params: Params, dataset: str) -> dict:
     for name, figure in figures.items():
         canvas.save(figure, folder / f"{name}.png")
     pictures = {name: (folder / f"{name}.png").read_bytes() for name in figures}
-    return {"summary": facts, "grids": run["grids"], "pictures": pictures, "new_clients": newcomers}
+    ways = roads.rows(facts, params.synthesis.generators, params.dp_baselines.algorithms)
+    return {"summary": facts, "grids": run["grids"], "pictures": pictures, "roads": ways, "new_clients": newcomers}
 
 
 def view(run: dict, seed: int) -> dict | None:

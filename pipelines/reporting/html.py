@@ -20,7 +20,7 @@ def page(params: Params, reports: list[dict]) -> str:
 
     Args:
         reports: per data set {"summary": summary.build's dict, "grids": {CLIENT: {GENERATOR: PNG bytes}}, "pictures":
-            {NAME: PNG bytes}, "new_clients": {"points", "held_out", "remarks"} or None}.
+            {NAME: PNG bytes}, "roads": roads.rows', "new_clients": {"points", "held_out", "remarks"} or None}.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

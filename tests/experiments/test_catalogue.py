@@ -23,6 +23,7 @@ def kept(of_table2) -> dict[str, list[dict]]:
         "table2": of_table2,
         "table3": of_table2,
         "table5": [run(0, ours, variant=group, fidelity=quality) for group in GROUPS],
+        "roads": of_table2,
         "figure2": [run(0, ours, variant=name, shared_per_round=shared) for name in STABILISERS],
     }
 

@@ -89,6 +89,24 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(p
     assert Path("ended").exists() and Path("params.yaml").read_text() == BEFORE
 
 
+def test_what_a_killed_dvc_has_staged_is_not_taken_for_the_users(project, monkeypatch):
+    stand_in(monkeypatch, f"import subprocess; subprocess.run({[*GIT, 'add', 'params.yaml']}); sys.exit(1)")
+    with pytest.raises(UserError), running.restored():
+        running.reproduce("t", RUN, lambda stage: None)
+    running.check_committed()
+
+
+def test_a_run_in_the_background_of_a_script_can_be_ended():
+    """There SIGINT is ignored, and DVC would inherit that: it could not be told to end."""
+    ask = "import os, runpy, signal, subprocess, sys; sys.argv = ['experiments', '-h']\n"
+    ask += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    ask += "try: runpy.run_module('experiments', run_name='__main__')\nexcept SystemExit: pass\n"
+    ask += "child = [sys.executable, '-c', 'import signal; print(signal.getsignal(2))']\n"
+    ask += "print(subprocess.run(child, capture_output=True, text=True).stdout)"
+    done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True)
+    assert "default_int_handler" in done.stdout, done.stderr
+
+
 def test_uncommitted_parameters_are_refused_and_committed_ones_are_not(project):
     running.check_committed()
     Path("params.yaml").write_text("seed: 8\n")

@@ -80,6 +80,8 @@ def run(tmp_path, monkeypatch) -> Run:
     content["partition"] |= {"clients": ["a", "b"], "small": None}
     content["synthesis"]["generators"] = ["datalens", "dp_moments"]
     content["baselines"]["algorithms"] = ["local", "random_init", "fedavg"]
+    content["dp_baselines"]["algorithms"] = ["dpsgd"]
+    content["prepare"]["public_fraction"] = 0.0
     content["new_clients"]["held_out"] = ["a", "b"]
     params = Params.model_validate(content)
     for client, epsilon in EPSILONS.items():

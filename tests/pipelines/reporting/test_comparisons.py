@@ -39,7 +39,7 @@ def test_pppfl_is_held_against_each_rival_on_its_own_generator(run):
     assert found == [
         (f"pppfl/{generator}", rival)
         for generator in ("datalens", "dp_moments")
-        for rival in ("local", "random_init", f"fedavg/{generator}")
+        for rival in ("local", "random_init", f"fedavg/{generator}", "dpsgd")
     ]
 
 

@@ -2,7 +2,7 @@ import re
 from html.parser import HTMLParser
 
 from pipelines import paths
-from pipelines.reporting import comparisons, folder, html, new_clients
+from pipelines.reporting import comparisons, folder, html, new_clients, roads
 from pipelines.reporting.figures import bound
 
 
@@ -33,7 +33,9 @@ class Page(HTMLParser):
 def source(run):
     read = run.read()
     pictures = dict.fromkeys(("methods", "rounds", "epsilon", "new_clients"), b"png")
-    report = {"summary": run.summary(), "grids": read["grids"], "pictures": pictures}
+    summary = run.summary()
+    ways = roads.rows(summary, run.params.synthesis.generators, run.params.dp_baselines.algorithms)
+    report = {"summary": summary, "grids": read["grids"], "pictures": pictures, "roads": ways}
     return html.page(run.params, [{**report, "new_clients": folder.view(read, run.params.seed)}])
 
 
