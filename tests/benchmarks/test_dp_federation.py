@@ -1,0 +1,52 @@
+"""The cases are ones that params.yaml's blocks allow, records are dealt as they say, a small run reads where asked."""
+
+import numpy as np
+import pytest
+from project import ROOT
+
+from benchmarks import dp_federation
+from benchmarks.dp_cases import CASES
+from pipelines import config
+from pipelines.datasets.containers import Images
+
+
+@pytest.fixture(scope="module")
+def params() -> config.Params:
+    return config.load(ROOT / "params.yaml")
+
+
+def images(count: int, seed: int) -> Images:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % 10
+    pixels = rng.integers(0, 30, (count, 28, 28, 1)) + 20 * labels[:, None, None, None]
+    return Images(pixels.astype(np.uint8), labels, np.arange(count))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist"])
+def test_every_case_has_settings(params, dataset, name):
+    settings = dp_federation.settings_of(params, dataset, CASES[name])
+    assert settings.network == "papernot"
+
+
+def test_public_images_are_nobodys(params):
+    public, data = dp_federation.dealt(params, CASES["dpsgd"], 0, images(600, 0))
+    ids = [set(part.ids.tolist()) for part in (public, *data.values())]
+    assert len(public) == 20 and sum(map(len, ids)) == len(set.union(*ids)) == 600
+
+
+@pytest.mark.parametrize("name", ["fedfdp", "nbafl", "dpsgd, warm start"])
+def test_a_run_is_read_where_the_published_table_is(params, name, monkeypatch):
+    case = CASES[name]
+    monkeypatch.setattr(dp_federation, "CLIENTS", ["k0", "k1"])
+    few = {**case.settings, "rounds": 67 if name == "fedfdp" else 2}
+    if few["warm_start"]:
+        few["warm_start"] = {**few["warm_start"], "images": 20, "epochs": 1}
+    case = dp_federation.Case(case.algorithm, case.partition, case.epsilon, few, case.published)
+    runs = dp_federation.measure(params, "fashion_mnist", case, 0, images(120, 0), images(50, 1))
+    assert [run["read_at"] for run in runs] == ([1.0, 4.0] if name == "fedfdp" else [2.0])
+    assert all(0 <= run["accuracy"] <= 1 and run["epsilon_spent"] <= run["read_at"] for run in runs)
+    if name == "fedfdp":  # dpfl.md 4.1: 65 steps at epsilon 1
+        assert [run["steps"] for run in runs] == [65, 67]
+    row = dp_federation.row("fashion_mnist", name, runs[0]["read_at"], {}, runs[:1])
+    assert row["published"] == (0.617 if name == "fedfdp" else None)
