@@ -2,10 +2,13 @@
 
 import math
 
-from pipelines.privacy.accounting import total_epsilon
+from pipelines.privacy.accounting import LARGEST_EPSILON, total_epsilon
 
 SHOWN = ("delta", "unit", "relation", "sampling", "accountant")  # beside every epsilon (DESIGN rule 1)
-TOTAL_ACCOUNTANT = "exact Gaussian DP; with sampled releases among them, privacy loss distributions"
+TOTAL_ACCOUNTANT = (
+    "exact Gaussian DP; with sampled releases among them, privacy loss distributions; with filtered ones, Renyi DP"
+)
+BEYOND = f"each release alone; together beyond epsilon {LARGEST_EPSILON:g}, where nothing is claimed"
 
 
 def of_method(method: str, run: dict) -> dict[str, dict]:
@@ -28,14 +31,16 @@ def total(statements: list[dict], delta: float) -> dict:
     """All of one client's releases of this run in the same hands, from the costs that its ledger holds.
 
     Returns:
-        {"epsilon", "delta", "guarantee", "unit", "relation", "accountant"}; epsilon is infinite, and nothing is
-        guaranteed, where a release has no guarantee or the total passes accounting.LARGEST_EPSILON.
+        {"epsilon", "delta", "guarantee", "unit", "relation", "accountant"}; epsilon is infinite where a release has no
+        guarantee, and nothing is guaranteed, or where the total passes LARGEST_EPSILON, and the guarantee is BEYOND.
     """
-    epsilon = total_epsilon(costs=[statement["cost"] for statement in statements], delta=delta)
+    costs = [statement["cost"] for statement in statements]
+    epsilon = total_epsilon(costs=costs, delta=delta)
+    void = "none" if any(cost["kind"] == "none" for cost in costs) else BEYOND
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "guarantee": "formal" if math.isfinite(epsilon) else "none",
+        "guarantee": "formal" if math.isfinite(epsilon) else void,
         "unit": "record",
         "relation": "add or remove one record",
         "accountant": TOTAL_ACCOUNTANT,

@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
-from pipelines.reporting import budgets
+from pipelines.reporting import budgets, findings
 
 DELTA = 1e-5
 MU = accounting.gdp_mu(epsilon=3.0, delta=DELTA)
@@ -23,10 +23,15 @@ def test_a_sampled_release_costs_less_in_company_than_on_top():
     assert max(3.0, alone) < budgets.total([GAUSSIAN, SAMPLED], DELTA)["epsilon"] < 3.0 + alone
 
 
-def test_one_release_without_a_guarantee_and_a_total_beyond_the_lattice_void_it():
-    for statements in ([GAUSSIAN, {"cost": {"kind": "none"}}], [GAUSSIAN] * 50):
-        total = budgets.total(statements, DELTA)
-        assert (total["epsilon"], total["guarantee"]) == (math.inf, "none")
+def test_one_release_without_a_guarantee_voids_the_total():
+    total = budgets.total([GAUSSIAN, {"cost": {"kind": "none"}}, *[GAUSSIAN] * 50], DELTA)
+    assert (total["epsilon"], total["guarantee"]) == (math.inf, "none") and findings.not_private(total)
+
+
+def test_formal_releases_that_pass_the_largest_epsilon_together_claim_nothing_and_are_no_leak():
+    total = budgets.total([GAUSSIAN] * 50, DELTA)
+    assert (total["epsilon"], total["guarantee"]) == (math.inf, budgets.BEYOND)
+    assert not findings.not_private(total)
 
 
 def test_nothing_released_costs_nothing():
