@@ -105,6 +105,34 @@ MUTANTS = [
         f"{T}/test_noise_matrix.py::test_a_release_without_a_signal_is_noise_of_the_planned_law",
     ),
     Mutant(
+        "NbAFL's update as if a record moved it by C",
+        "pipelines/federation/dp/nbafl_account.py",
+        "return 2 * self.settings.clipping_norm * self.noise_multiplier",
+        "return self.settings.clipping_norm * self.noise_multiplier",
+        f"{T}/federation/dp/test_nbafl.py::test_the_noise_is_twice_the_clipping_norm_times_the_multiplier",
+    ),
+    Mutant(
+        "a warm start that costs nothing",
+        "pipelines/federation/dp/account.py",
+        "return [*self.before, *self.scheduled(self.first, count)]",
+        "return [*self.scheduled(self.first, count)]",
+        f"{T}/federation/dp/test_account.py::test_what_came_before_is_part_of_the_budget",
+    ),
+    Mutant(
+        "the second sum of a clip mode for free",
+        "pipelines/federation/dp/clipping.py",
+        "return noise_multiplier * math.hypot(1.0, self.extra.sensitivity / self.settings.clipping_noise)",
+        "return noise_multiplier",
+        f"{T}/federation/dp/test_clipping.py::test_the_printed_scalar_rule_charges_its_second_sum",
+    ),
+    Mutant(
+        "planned noise that the server may lower",
+        "pipelines/federation/dp/scheduled.py",
+        "self.noise_multiplier = self.first * self.settings.noise_decay**number",
+        "self.noise_multiplier = self.first * self.settings.noise_decay**number * factor",
+        f"{T}/federation/dp/test_scheduled.py::test_the_noise_of_a_step_follows_from_how_many_came_before_whatever_is_asked",
+    ),
+    Mutant(
         "seed 615 of DP-SGD's 624 words of state",
         "pipelines/privacy/noise.py",
         "MERSENNE_WORDS = slice(3, 3 + 624)",
@@ -201,8 +229,8 @@ MUTANTS = [
     Mutant(
         "forget the count beside quantile clipping's gradients",
         "pipelines/federation/dp/clipping.py",
-        "return noise_multiplier * math.hypot(1.0, 0.5 / self.settings.clipping_noise)",
-        "return noise_multiplier",
+        "(norms <= norm).double() - 0.5, 0.5)",
+        "(norms <= norm).double() - 0.5, 0.0)",
         f"{T}/federation/dp/test_clipping.py::test_sum_and_count_together_cost_what_the_account_says",
     ),
 ]
