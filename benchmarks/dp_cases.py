@@ -69,6 +69,8 @@ CASES = {
     ),
     "dpsgd, control variates": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "momentum": 0.0, "control_variates": True}),
     "dpsgd, tanh": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "activation": "tanh"}),
+    "dpsgd, AUTO-S": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "clipping": "auto_s"}),
+    "dpsgd, literal partition": Case("dpsgd", LITERAL, 2.0, LARGE_LOTS),
     "fedfdp": Case(  # its noise does not change: the model after the steps that a smaller epsilon buys is that one's
         "dpsgd",
         {"scheme": "dirichlet", "alpha": 0.1},
