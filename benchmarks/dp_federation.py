@@ -65,7 +65,7 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
     module, source = federated.family(settings), OsEntropy()
     engine = InProcess(
         {
-            client: module.Client(_copy(profile, settings), own, accounts[client], source.torch_generator("cpu")).update
+            client: module.Client(_copy(profile, settings), own, accounts[client], source).update
             for client, own in data.items()
         }
     )

@@ -32,6 +32,7 @@ from pipelines.federation.dp.accounts import account
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import write_text
+from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.training.tensors import state_of
 
@@ -125,10 +126,7 @@ def round_over_gradients(params: config.Params, repeats: int) -> float:
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (RECORDS, 28, 28, 1)).astype(np.uint8)
     data = Images(pixels, rng.integers(0, 10, RECORDS), np.arange(RECORDS))
-    clients = [
-        dpsgd.Client(build(), data, account(2.0, 1e-5, settings), torch.Generator().manual_seed(number))
-        for number in range(CLIENTS)
-    ]
+    clients = [dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy()) for _ in range(CLIENTS)]
     engine = InProcess({f"c{number}": client.update for number, client in enumerate(clients)})
     state = server.start(state_of(build()), settings)
     model, own = build(), lot(LOT, 28, 1)

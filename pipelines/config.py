@@ -23,12 +23,13 @@ from pipelines.errors import UserError
 from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
 
-# what a profile's `training` may override
+LEAST_FALL = 1e-3  # of planned noise
 NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
     "noise_control": ["const", "scheduled"],
     "local_steps_rule": ["fixed", "ratio"],
     "clipping": ["const", "quantile", "auto_s", "paper_scalar", "paper_vector", "nonprivate_oracle"],
 }
+# what a profile's `training` may override
 TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
 
 
@@ -94,6 +95,9 @@ class Params(Block):
         if block.noise_control == "scheduled" and block.local_steps_rule != "fixed":
             rule = "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
             raise mistake(f"{where}.local_steps_rule", block.local_steps_rule, rule)
+        if block.noise_control == "scheduled" and block.noise_decay**block.rounds < LEAST_FALL:
+            rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
+            raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
         if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
             rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"
             raise mistake(f"{where}.clipping", block.clipping, rule)

@@ -8,7 +8,8 @@ from pathlib import Path
 from torch import nn
 
 from pipelines import paths, releases, seeds
-from pipelines.config import Params
+from pipelines.blocks.data import Profile
+from pipelines.config import NEEDING_NO_IMAGES, Params
 from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
@@ -19,7 +20,7 @@ from pipelines.federation.dp.entry import entry
 from pipelines.files import new_folder, read_json
 from pipelines.privacy import noise
 from pipelines.rules import Block, mistake
-from pipelines.synthesis import warm_start
+from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.registry import Plan
 from pipelines.synthesis.release import public_space
 from pipelines.training import classify
@@ -64,6 +65,7 @@ def _released(
     build()  # a network that does not fit the images must fail before anything is entered as spent
     # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     public = containers.load(paths.prepared(dataset) / "public.npz")
+    _check_images(algorithm, settings, len(public))
     together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
     facts = {"data": [*together, releases.digest(public)], "profile": profile, "seed": params.seed}
     entries = {
@@ -73,7 +75,7 @@ def _released(
             its.statement(sources[client], params.budget(client)[1]),
             its.cost,
             client=client,
-            start=plans[client] and plans[client].statement.details,
+            start=_start(profile, plans[client]),
             **facts,
         )
         for client, its in accounts.items()
@@ -101,6 +103,14 @@ def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | 
     return warm_start.plan(moments, *params.budget(client), settings.warm_start.share, space)
 
 
+def _start(profile: Profile, plan: Plan | None) -> dict | None:
+    """What the run starts from, beside its settings: for the ledger, which tells two releases apart by it."""
+    if not plan:
+        return None
+    warps = profile.augmentation and profile.augmentation.model_dump()
+    return {**plan.statement.details, "version": dp_moments.VERSION, "augmentation": warps}
+
+
 def _account(params: Params, algorithm: str, client: str, settings: Block, plan: Plan | None) -> Account:
     """
     Raises:
@@ -117,6 +127,17 @@ def _account(params: Params, algorithm: str, client: str, settings: Block, plan:
         raise mistake(f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule) from None
 
 
+def _check_images(algorithm: str, settings: Block, count: int) -> None:
+    """
+    Raises:
+        UserError: the settings look at public images, and the fraction is too small for one.
+    """
+    for field, plain in NEEDING_NO_IMAGES.items():
+        value = getattr(settings, field, plain[0])
+        if value not in plain and not count:
+            raise mistake(f"dp_baselines.{algorithm}.{field}", value, "another, or prepare.public_fraction larger")
+
+
 def _say(algorithm: str, accounts: dict[str, Account]) -> None:
     """
     Raises:
@@ -128,7 +149,7 @@ def _say(algorithm: str, accounts: dict[str, Account]) -> None:
     if not any(its.affordable for its in accounts.values()):
         most = max(its.epsilon for its in accounts.values())
         rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"
-        asked = accounts[min(accounts)].settings.noise_multiplier
+        asked = getattr(accounts[min(accounts)].settings, "noise_multiplier", None)
         raise mistake(f"dp_baselines.{algorithm}.noise_multiplier", asked, rule)
 
 

@@ -72,8 +72,8 @@ MUTANTS = [
     Mutant(
         "drop the noise of dp_teacher's steps",
         "pipelines/synthesis/dp_teacher.py",
-        "noisy = total[name] + deviation * torch.randn",
-        "noisy = total[name] + 0 * torch.randn",
+        "deviation=deviation, noise=noise)",
+        "deviation=0.0, noise=noise)",
         f"{T}/synthesis/test_dp_teacher.py::test_each_step_sums_all_records_and_noises_a_zero_sum_at_the_planned_level",
     ),
     Mutant(
@@ -128,16 +128,16 @@ MUTANTS = [
     Mutant(
         "planned noise that the server may lower",
         "pipelines/federation/dp/scheduled.py",
-        "self.noise_multiplier = self.first * self.settings.noise_decay**number",
-        "self.noise_multiplier = self.first * self.settings.noise_decay**number * factor",
+        "self.noise_multiplier = self.first * self._factor(self.steps)",
+        "self.noise_multiplier = self.first * self._factor(self.steps) * factor",
         f"{T}/federation/dp/test_scheduled.py::test_the_noise_of_a_step_follows_from_how_many_came_before_whatever_is_asked",
     ),
     Mutant(
-        "seed 615 of DP-SGD's 624 words of state",
-        "pipelines/privacy/noise.py",
-        "MERSENNE_WORDS = slice(3, 3 + 624)",
-        "MERSENNE_WORDS = slice(3, 3 + 9)",
-        f"{T}/privacy/test_noise.py::test_every_bit_of_the_mersenne_state_is_entropy",
+        "float noise without its grid",
+        "pipelines/privacy/float_gaussian.py",
+        "return np.round((total + deviation * noise.normal(total.shape)) / step) * step",
+        "return total + deviation * noise.normal(total.shape)",
+        f"{T}/privacy/test_float_gaussian.py::test_which_floats_come_out_tells_nothing_of_the_sum",
     ),
     Mutant(
         "put one record into two teachers",

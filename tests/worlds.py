@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from dvc.repo import Repo
 from project import Project
 from ruamel.yaml import YAML
@@ -86,7 +85,8 @@ class World(Project):
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.path):
             patch.setattr("dvc.stage.run._run", self._stage)
             patch.setattr(OsEntropy, "discrete_gaussian", self._noise)
-            patch.setattr(OsEntropy, "torch_generator", lambda _, device: torch.Generator(device).manual_seed(0))
+            patch.setattr(OsEntropy, "normal", lambda _, shape: np.random.default_rng(0).standard_normal(shape))
+            patch.setattr(OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count))
             patch.setattr(Ledger, "total_epsilon", lambda *_: 0.0)  # public, only printed, and seconds
             for module in (dp_moments, datalens):
                 patch.setattr(module, "release", self._release)

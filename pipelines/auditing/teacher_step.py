@@ -34,12 +34,12 @@ SETTINGS = DpTeacher(
 def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETTINGS) -> Verdict:
     """`runs` steps from the same weights in each world, with the noise that `dp_teacher.plan` planned."""
     details = dp_teacher.plan(settings, budget, SPACE).statement.details["gradients"]
-    model, generator = dpsgd_step.network(), noise.torch_generator("cpu")
+    model = dpsgd_step.network()
     start = state_of(model)
 
     def moved(with_canary: bool, deviation: float) -> np.ndarray:
         with_state(model, start)
-        dp_teacher._noisy_steps(model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, generator)
+        dp_teacher._noisy_steps(model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, noise)
         return dpsgd_step._flat(state_of(model)) - dpsgd_step._flat(start)
 
     direction = moved(True, 0.0) - moved(False, 0.0)

@@ -15,14 +15,14 @@ PADDING = ".padding"
 LEAST_FILES = 64
 
 
-def season(folder: Path, dataset: str, owner: str) -> None:
+def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> None:
     """Adds a file `salt` to a private folder, of secret bytes, that brings the folder to a power of two bytes.
 
     What DVC notes of a folder, in `dvc.lock` and in the run cache, is a hash and a size. Most private folders follow
     from the records and a public seed: without this, whoever knows all records but one could test that one.
     """
     held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != SALT)
-    total = max(LEAST_BYTES, 1 << (held + SALT_BYTES - 1).bit_length())
+    total = max(least, 1 << (held + SALT_BYTES - 1).bit_length())
     secret = salt(dataset, owner, "folders")  # the folder's own name is not settled while it is in the making
     with (folder / SALT).open("wb") as file:
         file.write(secret)

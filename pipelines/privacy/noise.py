@@ -4,13 +4,14 @@ Formal noise comes from the operating system's entropy and never from the `seed`
 seeded, and voids the guarantee of whatever it touches: `guarantee` travels into every privacy statement.
 """
 
+import math
 import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-MERSENNE_WORDS = slice(3, 3 + 624)  # of a torch CPU generator's state in 64-bit words
+BITS = 52  # of a uniform number: its half steps are exact in float64
 
 
 class Noise(Protocol):
@@ -23,8 +24,11 @@ class Noise(Protocol):
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Moves past one such draw, which a run that goes on after a kill has made before."""
 
-    def torch_generator(self, device):
-        """A torch.Generator for DP-SGD's continuous noise and its Poisson lots."""
+    def normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """float64: independent standard normals, for noise on floats (`float_gaussian`)."""
+
+    def uniform(self, count: int) -> np.ndarray:
+        """float64 [count] in (0, 1), for Poisson lots."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +47,15 @@ class OsEntropy:
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Nothing: entropy has no position."""
 
-    def torch_generator(self, device):
-        """On a CPU its whole state is drawn: torch's Mersenne Twister keeps only 32 bits of a seed, which anyone can
-        try out. A GPU's Philox takes 63 bits as they are."""
-        import torch
+    def normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """By the inverse of the normal law: no state that its outputs could give away, as a Mersenne Twister's do."""
+        from scipy.special import ndtri
 
-        generator = torch.Generator(device).manual_seed(secrets.randbits(63))
-        if generator.device.type == "cpu":
-            state = generator.get_state()
-            words = state.numpy().view(np.uint64)[MERSENNE_WORDS]
-            words[:] = np.frombuffer(secrets.token_bytes(4 * len(words)), np.uint32)
-            generator.set_state(state)
-        return generator
+        return ndtri(self.uniform(math.prod(shape))).reshape(shape)
+
+    def uniform(self, count: int) -> np.ndarray:
+        bits = np.frombuffer(secrets.token_bytes(8 * count), np.uint64) >> np.uint64(64 - BITS)
+        return (bits + 0.5) * 2.0**-BITS
 
 
 class SeededForTests:
@@ -73,10 +74,11 @@ class SeededForTests:
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         self.discrete_gaussian(shape, sigma)
 
-    def torch_generator(self, device):
-        import torch
+    def normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        return self.rng.standard_normal(shape)
 
-        return torch.Generator(device).manual_seed(self.seed)
+    def uniform(self, count: int) -> np.ndarray:
+        return self.rng.random(count)
 
 
 def source(name: str, test_seed: int) -> Noise:

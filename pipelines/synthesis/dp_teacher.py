@@ -6,8 +6,8 @@ part in every step, so nothing is sampled and the T adaptive steps cost mu = sqr
 mu squared adds up to the budget's. Accounted in `plan`; released in `fit`, each step once.
 
 The start (a classifier trained on the images of dp_moments), the divisor (its noisy count), momentum and averaging are
-post-processing. The gradients are floats, and their noise is torch's normal from a generator seeded by the operating
-system, as in DP-SGD: the bound is that of exact arithmetic. The two first sums keep their discrete noise.
+post-processing. The gradients are floats, and their noise is a rounded float normal (`privacy/float_gaussian`), as in
+DP-SGD: the bound is that of exact arithmetic. The two first sums keep their discrete noise.
 """
 
 import math
@@ -20,6 +20,7 @@ from tqdm import tqdm
 from models import classifiers
 from pipelines.blocks.generators import DpTeacher
 from pipelines.datasets.containers import Images
+from pipelines.privacy import float_gaussian
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
@@ -29,8 +30,8 @@ from pipelines.training import supervised
 from pipelines.training.tensors import logits, state_of, tensors, with_state
 
 KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
-VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
-FLOAT_NOISE = "for the gradients torch's normal, floats, from a generator of the same source"
+VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+FLOAT_NOISE = "for the gradients a rounded float normal of the same entropy"
 PREFIX = "teacher."  # of the classifier's weights in the state
 
 
@@ -70,7 +71,7 @@ def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE)
     model = classifiers.build(settings.classifier, shape=plan.space.shape, classes=plan.space.classes, seed=seed)
     _warm_start(model, state, settings, seed)
     deviation = statement.details["gradients"]["sigma"]
-    _noisy_steps(model, shard, settings, deviation, float(state["count"]), noise.torch_generator("cpu"))
+    _noisy_steps(model, shard, settings, deviation, float(state["count"]), noise)
     weights = {PREFIX + name: array for name, array in state_of(model).items()}
     facts = {"classes": np.array(plan.space.classes), "cnn": np.array(int(settings.classifier == "cnn"))}
     return {**state, **weights, **facts}
@@ -112,7 +113,7 @@ def _warm_start(model: nn.Module, state: dict[str, np.ndarray], settings: DpTeac
 
 
 def _noisy_steps(
-    model: nn.Module, shard: Images, settings: DpTeacher, deviation: float, count: float, generator: torch.Generator
+    model: nn.Module, shard: Images, settings: DpTeacher, deviation: float, count: float, noise: Noise
 ) -> None:
     """T steps of momentum along the noisy sums over `count`, the released number of records; the average of the
     iterates stays in the model."""
@@ -123,8 +124,8 @@ def _noisy_steps(
         total = clipped_sum(model, images, labels, settings.clipping_norm)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                noisy = total[name] + deviation * torch.randn(parameter.shape, generator=generator)
-                speed[name] = settings.momentum * speed[name] + noisy / count
+                noisy = float_gaussian.release(total[name].numpy(), deviation=deviation, noise=noise)
+                speed[name] = settings.momentum * speed[name] + torch.from_numpy(noisy / count).to(parameter)
                 parameter -= settings.learning_rate * speed[name]
                 average[name] = settings.averaging * average[name] + (1 - settings.averaging) * parameter
     with torch.no_grad():

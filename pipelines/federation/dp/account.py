@@ -5,6 +5,7 @@ claim. Noise is fixed before the first step, so the least over orders is a valid
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.blocks.dp import Dpsgd
@@ -13,6 +14,7 @@ from pipelines.privacy.accounting import Steps
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 
+FLOAT_NOISE = "operating system entropy; normal in float64, rounded to a grid of a thousandth of its deviation"
 START = "a Gaussian release (dp_moments) to start from, then "
 
 
@@ -40,6 +42,8 @@ class Account:
         if math.isfinite(self.epsilon):
             self.epsilon = min(self.epsilon, accounting.LARGEST_EPSILON)
         budget = {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
+        if self.before and math.isfinite(self.epsilon) and self._epsilon_of(self.before) >= self.epsilon:
+            raise ValueError(f"What comes before the first step leaves nothing of epsilon {self.epsilon:g}.")
         planned = tuple(self.scheduled(1.0, self.planned))
         asked = getattr(self.settings, "noise_multiplier", None)
         self.first = asked or accounting.scale_for(**budget, schedule=planned, before=self.before)
@@ -79,12 +83,13 @@ class Account:
     @property
     def epsilon_spent(self) -> float:
         """By the rule that stops the run, which knows noise and rates alone: free to tell."""
-        return self.by(schedule=self.taken, delta=self.delta)
+        return math.inf if self.leaks else self._epsilon_of(self.taken)
 
     def spent(self) -> dict:
         """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
         chosen on the way."""
-        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": self._by_pld(self.taken)}
+        by_pld = math.inf if self.leaks else self._by_pld(self.taken)
+        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": by_pld}
 
     @property
     def plan(self) -> list[Steps]:
@@ -94,7 +99,7 @@ class Account:
     @property
     def claim(self) -> float:
         """The epsilon of the whole run."""
-        return self.by(schedule=self.plan, delta=self.delta)
+        return self._epsilon_of(self.plan)
 
     @property
     def cost(self) -> dict:
@@ -116,14 +121,14 @@ class Account:
 
         delta: the client's own, where `before` needed a part of it.
         """
-        own = "torch normal, generator seeded by the operating system" if noise.guarantee == "formal" else noise.source
+        own = FLOAT_NOISE if noise.guarantee == "formal" else noise.source
         rate, epsilon = self.sampling_rate, math.inf if self.leaks else self.claim
         return Statement(
             mechanism=f"{START if self.before else ''}{self.mechanism}",
             epsilon=epsilon,
             delta=delta or self.delta,
             mu=None,
-            guarantee=noise.guarantee if self.first and math.isfinite(epsilon) else "none",
+            guarantee=noise.guarantee if self.first and epsilon <= accounting.LARGEST_EPSILON else "none",
             noise=f"{own}; before it {noise.source}" if self.before else own,
             accountant=self.accountant,
             sampling=f"Poisson, rate {rate:g}" if rate < 1 else "none",
@@ -138,6 +143,9 @@ class Account:
 
     def _up_to(self, count: int) -> list[Steps]:
         return [*self.before, *self.scheduled(self.first, count)]
+
+    def _epsilon_of(self, schedule: Sequence[Steps]) -> float:
+        return self.by(schedule=schedule, delta=self.delta)
 
     def _by_pld(self, schedule: list[Steps]) -> float:
         """Infinite where RDP's figure is beyond any use: the distributions of so little noise fill the memory."""

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import torch
 
 from pipelines.blocks.dp import Dpsgd
+from pipelines.privacy import float_gaussian
+from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import Rule, clipped
 
 RANGE = 1e4  # how far a norm may go from where it began, either way
@@ -63,9 +65,7 @@ class Clip:
         if self.settings.clipping == "proxy":
             self._move_to(norm)
 
-    def adapt(
-        self, norms: torch.Tensor, noise_multiplier: float, generator: torch.Generator, released: float = math.nan
-    ) -> None:
+    def adapt(self, norms: torch.Tensor, noise_multiplier: float, noise: Noise, released: float = math.nan) -> None:
         """The next step's norm.
 
         `quantile` (Andrew et al. 2021): C exp(-rate (share below C - quantile)), the share being that of the expected
@@ -80,8 +80,8 @@ class Clip:
         settings, mode = self.settings, self.settings.clipping
         if self.extra:
             deviation = settings.clipping_noise * self._own(noise_multiplier)
-            total = self.extra.of(norms, self.norm).sum().item()
-            mean = (total + deviation * torch.randn((), generator=generator).item()) / settings.expected_lot
+            total = self.extra.of(norms, self.norm).sum().numpy()
+            mean = float_gaussian.release(total, deviation=deviation, noise=noise).item() / settings.expected_lot
         if mode == "quantile":
             step = -settings.clipping_rate * (mean + 0.5 - settings.clipping_quantile)
             self._move_to(self.norm * math.exp(min(max(step, -1.0), 1.0)))

@@ -3,7 +3,7 @@
 Released per step: the sum over a Poisson lot of gradients scaled to at most C (sensitivity C, add or remove one
 record), with noise, and by some clip modes a noisy count (`clipping`). Divided by a public expected lot, never by a
 true count. Accounted per client before each step (`account`). An empty lot is noised and counted like any other. Noise
-and lots come from a generator seeded by the operating system. Everything after the noise is post-processing.
+and lots come from the operating system. Everything after the noise is post-processing.
 """
 
 import math
@@ -18,18 +18,20 @@ from pipelines.federation.dp.clipping import Clip
 from pipelines.federation.dp.variates import Variate
 from pipelines.federation.messages import Payload
 from pipelines.federation.variates import named, parted
+from pipelines.privacy import float_gaussian
+from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import scaled_sum
 from pipelines.training.tensors import state_of, tensors, with_state
 
-VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 account, start, step = accounts.account, server.start, server.step
 
 
 class Client:
     """One client between rounds: network, records, account, clipping norm, optimiser and stream are its own."""
 
-    def __init__(self, model: nn.Module, data: Images, account: Account, generator: torch.Generator):
-        self.model, self.account, self.generator = model, account, generator
+    def __init__(self, model: nn.Module, data: Images, account: Account, noise: Noise):
+        self.model, self.account, self.noise = model, account, noise
         self.images, self.labels = tensors(data, next(model.parameters()).device)
         self.clip = Clip(account.settings)
         self.optimiser = optimisers.build(model.parameters(), account.settings)
@@ -38,7 +40,7 @@ class Client:
     def update(self, payload: Payload) -> Payload | None:
         """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
         has."""
-        asked = min(payload.scalars["local_steps"], self.account.planned)
+        asked = int(min(payload.scalars["local_steps"], self.account.planned))
         steps = self.account.take(asked, payload.scalars["noise_factor"])
         if not steps:
             return None
@@ -56,7 +58,7 @@ class Client:
     def step(self) -> float:
         """One noisy step; the share of the released gradient's squared norm that its noise would have alone."""
         rate = self.account.settings.sampling_rate
-        lot = torch.rand(len(self.labels), generator=self.generator, device=self.generator.device) < rate
+        lot = torch.from_numpy(self.noise.uniform(len(self.labels)) < rate)
         return self.noisy_step(lot.to(self.labels.device))
 
     def noisy_step(self, lot: torch.Tensor) -> float:
@@ -65,13 +67,13 @@ class Client:
         total, norms = scaled_sum(self.model, self.images[lot], self.labels[lot], self.clip.rule)
         deviation = self.clip.deviation(multiplier)
         for name, parameter in self.model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=self.generator, device=self.generator.device)
-            parameter.grad = (total[name] + deviation * noise.to(parameter.device)) / settings.expected_lot
+            noisy = float_gaussian.release(total[name].cpu().numpy(), deviation=deviation, noise=self.noise)
+            parameter.grad = torch.from_numpy(noisy / settings.expected_lot).to(parameter)
         squares = sum(parameter.grad.square().sum().item() for parameter in self.model.parameters())
         variance = (deviation / settings.expected_lot) ** 2
         if self.variate:
             self.variate.straighten(self.model)
         self.optimiser.step(variance)
-        self.clip.adapt(norms, multiplier, self.generator, math.sqrt(squares))
+        self.clip.adapt(norms, multiplier, self.noise, math.sqrt(squares))
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return min(1.0, size * variance / squares) if variance and squares else 0.0

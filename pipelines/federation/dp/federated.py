@@ -47,10 +47,7 @@ def train(
     weights, sent = first()
     settings = next(iter(accounts.values())).settings
     module = family(settings)
-    clients = {
-        client: module.Client(build(), own, accounts[client], sources[client].torch_generator("cpu"))
-        for client, own in data.items()
-    }
+    clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
     engine = InProcess({client: its.update for client, its in clients.items()})
     start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
     history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=module.__name__.rpartition(".")[2])

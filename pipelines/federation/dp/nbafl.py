@@ -6,10 +6,10 @@ paper's noise, which is a heuristic. Accounted in `nbafl_account`, before the ro
 releases is post-processing.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
-import torch
 from torch import nn
 
 from pipelines.blocks.dp import Nbafl
@@ -21,6 +21,8 @@ from pipelines.federation.dp.public import Public
 from pipelines.federation.dp.watched import Watched
 from pipelines.federation.local import hold
 from pipelines.federation.messages import Payload, Reply, weighted_mean
+from pipelines.privacy import float_gaussian
+from pipelines.privacy.noise import Noise
 from pipelines.training.tensors import State
 
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -28,43 +30,41 @@ account = nbafl_account.account
 
 
 class Client:
-    """One client between rounds. Its batches are drawn from the stream that its noise comes from."""
+    """One client between rounds. Its batches are drawn from the source that its noise comes from."""
 
-    def __init__(self, model: nn.Module, data: Images, account: Sound, generator: torch.Generator):
-        self.account, self.generator = account, generator
-        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
-        self.local = hold(model, data, None, seed)
+    def __init__(self, model: nn.Module, data: Images, account: Sound, noise: Noise):
+        self.account, self.noise = account, noise
+        self.local = hold(model, data, None, int(2**31 * noise.uniform(1).item()))
 
     def update(self, payload: Payload) -> Payload | None:
         """The noisy weights after local training; None where the budget has gone. Nothing else that training saw."""
         account, settings = self.account, self.account.settings
         if not account.take(1):
             return None
-        reached = fedprox.client_update(payload, local=self.local, settings=settings).arrays
-        if settings.bound == "paper":
-            released = self._noisy(clipped(reached, settings.clipping_norm))
-        else:
-            update = {name: reached[name] - payload.arrays[name] for name in reached}
-            released = self._noisy(clipped(update, settings.clipping_norm))
-            released = {name: payload.arrays[name] + array for name, array in released.items()}
+        # in the model's own kind, whatever a server sends: what follows must not take another's precision
+        sent = {name: np.asarray(array, np.float32) for name, array in payload.arrays.items()}
+        reached = fedprox.client_update(replace(payload, arrays=sent), local=self.local, settings=settings).arrays
+        base = sent if settings.bound == "sound" else {name: np.float64(0) for name in sent}
+        cut = clipped({name: np.float64(reached[name]) - base[name] for name in sent}, settings.clipping_norm)
+        noisy = {
+            name: float_gaussian.release(array, deviation=account.deviation, noise=self.noise)
+            for name, array in cut.items()
+        }
         told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent}
-        return Payload(released, told | {"noise_multiplier": account.noise_multiplier})
-
-    def _noisy(self, arrays: State) -> State:
-        def noise(array: np.ndarray) -> np.ndarray:
-            return torch.randn(array.shape, generator=self.generator, device=self.generator.device).cpu().numpy()
-
-        return {name: array + self.account.deviation * noise(array) for name, array in arrays.items()}
+        arrays = {name: (base[name] + noisy[name]).astype(np.float32) for name in sent}
+        return Payload(arrays, told | {"noise_multiplier": account.noise_multiplier})
 
 
 def clipped(arrays: State, norm: float) -> State:
-    """Scaled to L2 norm at most `norm` over all arrays together; zeros where that is no number, which a hostile
-    server's weights could make it."""
-    length = sum(float((array.astype(float) ** 2).sum()) for array in arrays.values()) ** 0.5
-    if not length < float("inf"):
+    """float64, scaled to L2 norm at most `norm` over all arrays together; zeros where that is no number, which weights
+    of a hostile server could make it."""
+    arrays = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = math.sqrt(sum(float((array**2).sum()) for array in arrays.values()))
+    if not math.isfinite(length):
         return {name: np.zeros_like(array) for name, array in arrays.items()}
     scale = min(1.0, norm / max(length, 1e-12))
-    return {name: (scale * array).astype(array.dtype) for name, array in arrays.items()}
+    return {name: scale * array for name, array in arrays.items()}
 
 
 def start(weights: State, settings: Nbafl, public: Public | None = None, clients: int = 1) -> Watched:

@@ -4,9 +4,10 @@ The tests of the law draw real entropy; each fails by chance about once in a mil
 this noise is tested in tests/pipelines/test_noise_matrix.py.
 """
 
+import secrets
+
 import numpy as np
 import pytest
-import torch
 from scipy.stats import chisquare, kstest
 
 from pipelines.privacy.noise import OsEntropy, SeededForTests, source
@@ -64,48 +65,31 @@ def test_shape_is_kept():
     assert OsEntropy().discrete_gaussian((3, 4, 5), 10.0).shape == (3, 4, 5)
 
 
-def test_torch_noise_cannot_be_found_among_the_32_bit_seeds():
-    """torch's CPU generator uses 32 bits of a seed: four thousand million streams, which an attacker can list."""
-    generator = OsEntropy().torch_generator("cpu")
-    guess = torch.Generator().manual_seed(generator.initial_seed() % 2**32)
-    assert not torch.equal(torch.randn(100, generator=generator), torch.randn(100, generator=guess))
+def test_continuous_draws_have_their_laws():
+    uniform, normal = OsEntropy().uniform(DRAWS), OsEntropy().normal((DRAWS // 4, 4))
+    assert normal.shape == (DRAWS // 4, 4) and uniform.dtype == normal.dtype == np.float64
+    assert kstest(uniform, "uniform").pvalue > UNLIKELY
+    assert kstest(normal.ravel(), "norm").pvalue > UNLIKELY
+    assert abs(np.corrcoef(normal.ravel()[1:], normal.ravel()[:-1])[0, 1]) < 6 / np.sqrt(DRAWS)
 
 
-def test_every_bit_of_the_mersenne_state_is_entropy():
-    """Against the state that torch made of the seed: of 64 draws, some flip each of the 624 x 32 bits and some do not.
-
-    By chance one bit of the 19968 misses that in 2e-15 of runs. Words within a state differ, or few were drawn.
-    """
-    flipped = []
-    for _ in range(64):
-        drawn = OsEntropy().torch_generator("cpu")
-        words, seeded = (mersenne_words(one) for one in (drawn, torch.Generator().manual_seed(drawn.initial_seed())))
-        assert len(np.unique(words)) > 615
-        flipped.append(np.unpackbits((words ^ seeded).view(np.uint8)))
-    share = np.mean(flipped, axis=0)
-    assert share.shape == (624 * 32,)
-    assert share.min() > 0 and share.max() < 1
+@pytest.mark.parametrize("byte", [0, 255])
+def test_no_entropy_makes_an_infinite_draw(monkeypatch, byte):
+    monkeypatch.setattr("pipelines.privacy.noise.secrets.token_bytes", lambda count: bytes([byte]) * count)
+    assert OsEntropy().uniform(3).min() > 0 and OsEntropy().uniform(3).max() < 1
+    assert 8 < abs(OsEntropy().normal((1,)).item()) < 9
 
 
-def mersenne_words(generator: torch.Generator) -> np.ndarray:
-    """uint32 [624]: torch's layout is the seed, two counters in three 64-bit words, then a word in each 64 bits."""
-    words = generator.get_state().numpy().view(np.uint64)[3 : 3 + 624]
-    assert words.max() < 2**32
-    return words.astype(np.uint32)
-
-
-def test_the_stream_is_that_of_the_drawn_state():
-    """Number by number the output, modulo 2**16, of a naive Mersenne Twister that starts from these words."""
-    generator = OsEntropy().torch_generator("cpu")
-    naive = np.random.RandomState()
-    naive.set_state(("MT19937", mersenne_words(generator), 624))
-    drawn = torch.empty(2000, dtype=torch.int64).random_(0, 2**16, generator=generator).numpy()
-    np.testing.assert_array_equal(drawn, naive.randint(0, 2**32, 2000, dtype=np.uint32) % 2**16)
-
-
-def test_lots_are_uniform():
-    lots = torch.rand(DRAWS, generator=OsEntropy().torch_generator("cpu")).numpy()
-    assert kstest(lots, "uniform").pvalue > UNLIKELY
+def test_continuous_draws_are_the_operating_systems(monkeypatch):
+    """52 bits of every eight bytes that it gives, none twice, and no generator in between whose state could leak."""
+    asked, real = [], secrets.token_bytes
+    monkeypatch.setattr(
+        "pipelines.privacy.noise.secrets.token_bytes", lambda count: asked.append(real(count)) or asked[-1]
+    )
+    drawn = OsEntropy().uniform(1000)
+    words = np.frombuffer(asked[0], np.uint64) >> np.uint64(12)
+    np.testing.assert_array_equal(drawn * 2.0**52 - 0.5, words.astype(np.float64))
+    assert OsEntropy().normal((5, 2)).shape == (5, 2) and [len(got) for got in asked] == [8000, 80]
 
 
 def test_seeded_noise_repeats_and_guarantees_nothing():
@@ -114,8 +98,9 @@ def test_seeded_noise_repeats_and_guarantees_nothing():
     assert not np.array_equal(first, other)
     assert SeededForTests(1).guarantee == "none"
     assert "no guarantee" in SeededForTests(1).source
-    generators = (SeededForTests(3).torch_generator("cpu") for _ in range(2))
-    assert len({torch.rand(1, generator=generator).item() for generator in generators}) == 1
+    for draw in ("normal", "uniform"):
+        one, two = (getattr(SeededForTests(3), draw)((4,) if draw == "normal" else 4) for _ in range(2))
+        np.testing.assert_array_equal(one, two)
 
 
 def test_seeded_noise_has_the_same_scale_as_the_real_one():

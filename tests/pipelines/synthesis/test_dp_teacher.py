@@ -60,7 +60,7 @@ def test_the_statement_names_both_kinds_of_noise(teacher_settings, small_space):
     plan = dp_teacher.plan(teacher_settings(), BUDGET, small_space)
     statement = release.described(plan, OsEntropy())
     assert statement.guarantee == "formal"
-    assert "discrete Gaussian" in statement.noise and "torch's normal, floats" in statement.noise
+    assert "discrete Gaussian" in statement.noise and "rounded float normal" in statement.noise
     assert release.described(plan, SeededForTests(0)).guarantee == "none"
 
 
@@ -107,8 +107,8 @@ def test_the_steps_are_those_of_a_loop_record_by_record(records, small_space, te
     data = records(12, small_space)
     model = dp_teacher.classifiers.build("mlp", shape=small_space.shape, classes=3, seed=1)
     other = dp_teacher.classifiers.build("mlp", shape=small_space.shape, classes=3, seed=1)
-    dp_teacher._noisy_steps(model, data, block, 0.3, 11.5, torch.Generator().manual_seed(5))
-    stream, (images, labels) = torch.Generator().manual_seed(5), tensors(data)
+    dp_teacher._noisy_steps(model, data, block, 0.3, 11.5, SeededForTests(5))
+    stream, (images, labels) = np.random.default_rng(5), tensors(data)
     weights = list(other.parameters())
     average, speed = [w.detach().clone() for w in weights], [torch.zeros_like(w) for w in weights]
     for _ in range(3):
@@ -119,12 +119,12 @@ def test_the_steps_are_those_of_a_loop_record_by_record(records, small_space, te
             total = [t + g * min(1.0, 0.5 / norm) for t, g in zip(total, gradients)]
         with torch.no_grad():
             for i, weight in enumerate(weights):
-                noisy = total[i] + 0.3 * torch.randn(weight.shape, generator=stream)
+                noisy = total[i] + 0.3 * torch.from_numpy(stream.standard_normal(tuple(weight.shape))).float()
                 speed[i] = 0.8 * speed[i] + noisy / 11.5
                 weight -= 0.7 * speed[i]
                 average[i] = 0.9 * average[i] + 0.1 * weight
     for found, expected in zip(model.parameters(), average):
-        np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), atol=1e-5)
+        np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), atol=3e-4)  # the grid's step is 0.3 / 1024
 
 
 def test_the_divisor_is_the_released_count(records, small_space, teacher_settings):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp.clipping import GAMMA, RANGE, Clip
 from pipelines.privacy import accounting
+from pipelines.privacy.noise import SeededForTests
 
 NORMS = st.lists(st.floats(0, 1e6), max_size=20)
 
@@ -20,8 +21,8 @@ def clip(mode: str, **changes) -> Clip:
     return Clip(Dpsgd(**{**DPSGD, "clipping": mode, **changes}))
 
 
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def generator(seed: int = 0) -> SeededForTests:
+    return SeededForTests(seed)
 
 
 @pytest.mark.parametrize("mode", ["const", "quantile", "auto_s"])

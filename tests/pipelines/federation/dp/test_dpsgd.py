@@ -11,6 +11,7 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.dp.accounts import account
 from pipelines.federation.messages import Payload
+from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
 
@@ -26,7 +27,7 @@ def network():
 
 def client(count=30, epsilon=3.0, seed=0, **changes):
     own = account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
-    return dpsgd.Client(network(), images(count), own, torch.Generator().manual_seed(seed))
+    return dpsgd.Client(network(), images(count), own, SeededForTests(seed))
 
 
 START = Payload(state_of(network()))

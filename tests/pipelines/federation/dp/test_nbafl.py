@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from blocks import NBAFL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import nbafl
 from pipelines.federation.messages import Payload, Reply
 from pipelines.privacy import accounting
-from pipelines.privacy.noise import OsEntropy
+from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.training.tensors import state_of
 
 
@@ -35,7 +34,7 @@ def client(count: int = 30, epsilon: float = 3.0, seed: int = 0, **changes) -> n
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (count, 8, 8, 1)).astype(np.uint8)
     data = Images(pixels, rng.integers(0, 10, count), np.arange(count))
-    return nbafl.Client(network(), data, account(epsilon, **changes), torch.Generator().manual_seed(seed))
+    return nbafl.Client(network(), data, account(epsilon, **changes), SeededForTests(seed))
 
 
 START = state_of(network())

@@ -12,6 +12,7 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd, server
 from pipelines.federation.messages import Payload, Reply
 from pipelines.federation.variates import named, parted
+from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
 
@@ -28,7 +29,7 @@ def client(epsilon: float = 3.0, **changes) -> dpsgd.Client:
     rng = np.random.default_rng(0)
     data = Images(rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8), rng.integers(0, 10, 30), np.arange(30))
     settings = Dpsgd(**{**DPSGD, "control_variates": True, **changes})
-    return dpsgd.Client(network(), data, dpsgd.account(epsilon, 1e-5, settings), torch.Generator().manual_seed(0))
+    return dpsgd.Client(network(), data, dpsgd.account(epsilon, 1e-5, settings), SeededForTests(0))
 
 
 def test_with_zero_variates_the_first_round_is_dp_sgd_s():
@@ -84,7 +85,7 @@ def test_variates_draw_clients_with_different_labels_together():
         pixels = rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8)
         data = {c: Images(pixels, np.full(30, label), np.arange(30)) for c, label in (("a", 0), ("b", 1))}
         clients = {
-            c: dpsgd.Client(network(), own, dpsgd.account(math.inf, 1e-5, settings), torch.Generator().manual_seed(0))
+            c: dpsgd.Client(network(), own, dpsgd.account(math.inf, 1e-5, settings), SeededForTests(0))
             for c, own in data.items()
         }
         state = server.start(START, settings, clients=2)
