@@ -24,7 +24,7 @@ def sampled_gaussian_rdp(*, noise_multiplier: float, sampling_rate: float, order
     """
     if sampling_rate == 0:
         return 0.0
-    if noise_multiplier == 0:
+    if noise_multiplier**2 == 0:  # none, or too little to be squared
         return math.inf
     if sampling_rate == 1:
         return order / (2 * noise_multiplier**2)

@@ -220,3 +220,20 @@ def test_norms_without_noise_void_the_guarantee():
     own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
     statement = own.statement(OsEntropy())
     assert statement.guarantee == "none" and statement.epsilon == math.inf
+
+
+@pytest.mark.parametrize("control", ["const", "falling_loss"])
+def test_no_noise_of_ones_own_lets_what_came_before_pass_the_budget(control):
+    """The exact cost of the images is below epsilon, and the run's own accountant says more."""
+    settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_multiplier": 5.0})
+    mu = accounting.gdp_mu(epsilon=3.0, delta=1e-5)
+    with pytest.raises(ValueError, match="leaves nothing"):
+        accounts.account(3.0, 1e-5, settings, (accounting.Steps(1 / (math.sqrt(0.95) * mu), 1.0, 1),))
+
+
+def test_what_has_no_guarantee_tells_no_finite_epsilon():
+    own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
+    own.take(2)
+    assert own.epsilon_spent == math.inf and own.spent()["epsilon_by_pld"] == math.inf
+    huge = account(math.inf, noise_multiplier=0.05)
+    assert math.isfinite(huge.claim) and huge.statement(OsEntropy()).guarantee == "none"

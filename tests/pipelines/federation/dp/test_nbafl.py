@@ -122,3 +122,10 @@ def test_the_server_takes_the_plain_mean_and_watches_public_images():
     replies = [Reply(name, Payload({"w": np.array([value])})) for name, value in (("a", 1.0), ("b", 3.0))]
     state = nbafl.step(nbafl.start({"w": np.zeros(1)}, settings()), replies)
     assert state.weights["w"] == 2.0 and state.told == {}
+
+
+@pytest.mark.parametrize("epsilon", [1e300, math.inf])
+def test_a_budget_beyond_all_measure_is_no_arithmetic_error(epsilon):
+    own = account(epsilon, bound="paper")
+    own.take(1)
+    assert own.spent()["epsilon_spent"] == math.inf and own.statement(OsEntropy()).guarantee == "none"
