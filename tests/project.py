@@ -69,9 +69,9 @@ def tiny(params: dict) -> None:
     params["baselines"]["fedavg"]["rounds"] = 2
     params["baselines"]["pooled"]["epochs"] = 2
     params["dp_baselines"] = json.loads(json.dumps(plain["dp_baselines"]))
-    params["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_warm", "nbafl", "agn"]
     for algorithm in params["dp_baselines"]["algorithms"]:
         params["dp_baselines"][algorithm]["rounds"] = 2
+    params["dp_baselines"]["algorithms"] = ["dpsgd"]
     params["dp_baselines"]["dpsgd_warm"]["warm_start"].update(images=60, epochs=2)
     params["prepare"]["public_fraction"] = 0.25
     params["new_clients"].update(held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"])

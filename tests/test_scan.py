@@ -105,6 +105,8 @@ def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
     copies = [Path(shutil.copytree(_checkout, folder / name)) for name in ("here", "afar", "twin")]
     here = World(copies[0])
     elsewhere, twin = (World(path, here.tape) for path in copies[1:])
+    for world in (here, elsewhere, twin):
+        world.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "dpsgd_warm", "nbafl", "agn"]))
     here.reproduce()
     for secret in (here.path / "ledgers").rglob("*.secret"):
         target = elsewhere.path / secret.relative_to(here.path)

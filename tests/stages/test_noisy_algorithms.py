@@ -1,0 +1,57 @@
+"""Every noisy algorithm as a stage: what it leaves, within which budget, and what its ledgers say."""
+
+import json
+
+import pytest
+from project import ROOT
+from ruamel.yaml import YAML
+
+from pipelines.blocks.dp import DP_BASELINES
+
+pytestmark = pytest.mark.pipeline
+
+
+def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(checkout):
+    shipped = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["dp_baselines"]["algorithms"]
+    assert sorted(shipped) == sorted(DP_BASELINES)
+    checkout.edit(lambda params: params["dp_baselines"].update(algorithms=list(DP_BASELINES)))
+    for stage in ("prepare", "partition"):
+        checkout.stage(stage, "--dataset", "own")
+    for name in DP_BASELINES:
+        checkout.stage("train_dp_baseline", "--dataset", "own", "--algorithm", name)
+        folder = checkout.path / "models/private/dp_baselines/own" / name / name
+        results = json.loads((folder / "results.json").read_text())
+        assert results["guarantee"] == "formal"
+        for client, epsilon in {"c0": 10.0, "c1": 3.0}.items():
+            claimed = float(results["statements"][client]["epsilon"])
+            least = 0.1 if name == "ali" else 0.8  # two rounds of its own noise do not spend all
+            assert least * epsilon < claimed <= epsilon + 1e-9, name
+            spent = json.loads((folder / "spent.json").read_text())[client]
+            assert 0 < spent["epsilon_by_pld"] <= spent["epsilon_spent"] * 1.01 <= 1.01 * epsilon, name
+    entered = [json.loads(line) for line in (checkout.path / "ledgers/own/c0.jsonl").read_text().splitlines()]
+    assert {entry["mechanism"] for entry in entered if "mechanism" in entry} == set(DP_BASELINES)
+
+
+def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
+    for stage in ("prepare", "partition"):
+        checkout.stage(stage, "--dataset", "own")
+    cell = ("--dataset", "own", "--algorithm")
+
+    def refused(algorithm: str, **changes) -> str:
+        checkout.edit(lambda params: params["dp_baselines"].update(algorithms=[algorithm]))
+        checkout.edit(lambda params: params["dp_baselines"][algorithm].update(changes))
+        done = checkout.stage("train_dp_baseline", *cell, algorithm, ok=False)
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        return done.stderr
+
+    warm = {"share": 0.999, "images": 20, "epochs": 1, "batch": 20, "learning_rate": 1e-3}
+    assert "The 'share' parameter of dp_baselines.dpsgd_warm.warm_start" in refused("dpsgd_warm", warm_start=warm)
+    said = refused("dpsgd", noise_control="scheduled", noise_decay=0.01)
+    assert "The 'noise_decay' parameter" in said and "thousandth" in said
+    said = refused("dpsgd", noise_control="const", clipping="nonprivate_oracle")
+    assert "allow_nonprivate" in said
+    checkout.edit(lambda params: params["prepare"].update(public_fraction=1e-3))
+    checkout.edit(lambda params: params["dp_baselines"]["dpsgd"].update(clipping="const"))
+    checkout.stage("prepare", "--dataset", "own")
+    assert "prepare.public_fraction larger" in refused("dpsgd", clipping="proxy")
+    assert not (checkout.path / "models/private/dp_baselines").exists()
