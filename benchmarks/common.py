@@ -2,8 +2,12 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.config import Params
+from pipelines.datasets import sources
+from pipelines.datasets.containers import Images
 from pipelines.files import write_text
 
 RESULTS = Path("benchmarks/results")
@@ -32,6 +36,17 @@ def kept(name: str) -> list[dict]:
     """The rows of an earlier run, or none."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def cells(
+    params: Params, datasets: list[str], seeds: list[int], root: Path
+) -> Iterator[tuple[int, str, Images, Images]]:
+    """(seed, data set, its training images, its test images): every data set once before any seed twice."""
+    for seed in seeds:
+        for dataset in datasets:
+            profile = params.profiles[dataset]
+            public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
+            yield seed, dataset, *sources.read(dataset, **public, root=root)
 
 
 def cpu_seconds() -> float:

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.common import cpu_seconds, keep, kept, show
+from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from benchmarks.dp_cases import CASES, Case
 from pipelines import config, seeds
 from pipelines.blocks.data import Partition
-from pipelines.datasets import partitions, sources
+from pipelines.datasets import partitions
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
 from pipelines.federation.dp import federated
@@ -110,13 +110,9 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     params = config.load()
-    for seed in arguments.seeds:  # every cell once before any twice
-        for dataset in arguments.datasets:
-            profile = params.profiles[dataset]
-            public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
-            train, test = sources.read(dataset, **public, root=arguments.images)
-            for name in arguments.cases:
-                _add(params, dataset, name, seed, train, test)
+    for seed, dataset, train, test in cells(params, arguments.datasets, arguments.seeds, arguments.images):
+        for name in arguments.cases:
+            _add(params, dataset, name, seed, train, test)
     show(kept(NAME), hidden=HIDDEN)
 
 

@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
-from benchmarks.common import cpu_seconds, keep, kept, show
+from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
 from pipelines.blocks.generators import GENERATORS
-from pipelines.datasets import sources
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
 from pipelines.privacy.gaussian import Budget
@@ -160,13 +159,9 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     params = config.load()
-    for seed in arguments.seeds:  # every cell once before any twice
-        for dataset in arguments.datasets:
-            profile = params.profiles[dataset]
-            public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
-            train, test = sources.read(dataset, **public, root=arguments.images)
-            for key in _keys(arguments, dataset):
-                _add(params, key, seed, train, test)
+    for seed, dataset, train, test in cells(params, arguments.datasets, arguments.seeds, arguments.images):
+        for key in _keys(arguments, dataset):
+            _add(params, key, seed, train, test)
     rows = kept(NAME)
     show(rows, hidden=HIDDEN, **best(rows))
 

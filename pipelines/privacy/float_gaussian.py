@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.privacy.noise import Noise
 
-GRID = 10  # bits of the deviation below the grid's step; the rounding adds a millionth to the variance
+GRID = 10  # bits of the deviation below the grid's step; the rounding adds less than a ten-millionth to the variance
 
 
 def release(total: np.ndarray, *, deviation: float, noise: Noise) -> np.ndarray:
