@@ -17,6 +17,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import SMALLEST, Client, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.dp import DP_BASELINES, DpBaselines, Dpsgd
+from pipelines.blocks.federation import Federation
 from pipelines.blocks.generators import GENERATORS, Synthesis
 from pipelines.blocks.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.errors import UserError
@@ -45,6 +46,7 @@ class Params(Block):
     quality: Quality
     meta: Meta
     fine_tune: FineTune
+    federation: Federation
     baselines: Baselines
     dp_baselines: DpBaselines
     new_clients: NewClients

@@ -9,12 +9,13 @@ SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
+LEDGERS = "FEDLENS_LEDGERS"  # of the environment: the folder of ledgers, where it is not `ledgers`
 COST = "cost.json"  # of a method, beside its results
 CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client's name has
 
 
 def ledgers() -> Path:
-    return Path(os.environ.get("FEDLENS_LEDGERS", "ledgers"))
+    return Path(os.environ.get(LEDGERS, "ledgers"))
 
 
 def prepared(dataset: str) -> Path:

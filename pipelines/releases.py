@@ -103,6 +103,29 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
     return store
 
 
+def enter(ledger: Ledger, release: Release) -> None:
+    """A release that leaves in parts, so that nothing of it is ever taken back: as made, before its first part leaves.
+
+    Raises:
+        UserError: the ledger refuses. Nothing was spent then.
+    """
+    with _told():
+        ledger.open(release)
+        ledger.close(release.fingerprint)
+
+
+def kept_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
+    """The stored folder of a joint release whose parts other processes enter and make: filled now unless it was before.
+    What is stored has left, and costs nothing to read again."""
+    store = _store(ledgers, releases)
+    if store.exists():
+        print("  made before: taken from the store; nothing is spent")
+        return store
+    with new_folder(store) as folder:
+        make(folder)
+    return store
+
+
 def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
     """Where `make` may keep what a killed run needs to go on with this very release: private, beside the store, and
     removed once the release is closed. It does not exist before `make` creates it."""

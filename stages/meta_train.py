@@ -8,15 +8,15 @@ from pipelines.datasets import exports
 from pipelines.datasets.secrets import season
 from pipelines.federation import outcome
 from pipelines.federation.algorithms import pppfl
-from pipelines.federation.task import federate, of_clients
+from pipelines.federation.engines.choice import on_synthetic
+from pipelines.federation.runs import Run
 from pipelines.files import new_folder, write_csv, write_json
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
-    task = of_clients(params, dataset, exports.images(*of), "meta_train", generator)
-    history = federate("pppfl", task, settings)
+    history = on_synthetic(params, Run(dataset, "pppfl", generator))
     curves = [
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
     ]

@@ -5,7 +5,8 @@ Most train on the clients' synthetic sets, once per generator, then all are fine
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pipelines import paths, seeds
 from pipelines.blocks.training import FineTune
@@ -14,6 +15,9 @@ from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
 from pipelines.federation import baselines, methods, outcome, personalise
+from pipelines.federation.engines.choice import on_synthetic
+from pipelines.federation.rounds import History
+from pipelines.federation.runs import Run
 from pipelines.federation.task import of_clients
 from pipelines.files import new_folder
 from stages.cli import main
@@ -28,7 +32,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     with new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
             task = of_clients(params, dataset, data, algorithm, generator)
-            for name, trained in baselines.trained(algorithm, task, params.training(dataset, algorithm)).items():
+            settings, carried = params.training(dataset, algorithm), _carried(params, dataset, algorithm, generator)
+            for name, trained in baselines.trained(algorithm, task, settings, carried).items():
                 method = f"{name}/{generator}" if generator else name
                 found = personalise.from_each_own(
                     trained.models,
@@ -55,6 +60,13 @@ def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -
     for generator in params.synthesis.generators:
         of = dataset, list(params.clients), generator
         yield generator, exports.images(*of), exports.privacy(*of)
+
+
+def _carried(params: Params, dataset: str, algorithm: str, generator: str | None) -> Callable[[], History] | None:
+    """The run's rounds over a network. In this process it has its task at hand, and bounds never leave it."""
+    if params.federation.engine == "inprocess" or not methods.has_rounds(algorithm):
+        return None
+    return partial(on_synthetic, params, Run(dataset, algorithm, generator))
 
 
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:

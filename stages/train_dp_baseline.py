@@ -1,11 +1,8 @@
 """train_dp_baseline@DATASET-ALGORITHM: the clients' budgets spent on noisy gradients or weights. Private."""
 
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-from torch import nn
 
 from pipelines import paths, releases, seeds
 from pipelines.blocks.data import Profile
@@ -14,32 +11,28 @@ from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise
-from pipelines.federation.dp import federated
+from pipelines.federation.dp import federated, own
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.entry import entry
+from pipelines.federation.engines.choice import networked
+from pipelines.federation.runs import Run
 from pipelines.files import new_folder, read_json
-from pipelines.privacy import noise
 from pipelines.rules import Block, mistake
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.registry import Plan
 from pipelines.synthesis.release import public_space
-from pipelines.training import classify
-from pipelines.training.tensors import device, state_of
+from pipelines.training.tensors import state_of
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
-    own = shards.read_all(dataset, list(params.clients))
-    settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
-    profile = profile.model_copy(update={"classifier": settings.network or profile.classifier})
-    seed = seeds.derive(params.seed, "init", dataset)
-    build = partial(classify.new, profile, seed, device(params.device), activation=settings.activation)
-    store, statements = _released(params, dataset, algorithm, own, build)
+    own_shards = shards.read_all(dataset, list(params.clients))
+    store, statements = _released(params, dataset, algorithm, own_shards)
     found = personalise.through_rounds(
         outcome.load_models(store / "rounds.safetensors"),
-        own,
+        own_shards,
         containers.load(paths.prepared(dataset) / "test.npz"),
-        build=build,
+        build=own.network(params, dataset, params.training(dataset, algorithm)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
@@ -54,20 +47,23 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 
 
 def _released(
-    params: Params, dataset: str, algorithm: str, own: dict[str, Shard], build: Callable[[], nn.Module]
+    params: Params, dataset: str, algorithm: str, shards_of: dict[str, Shard]
 ) -> tuple[Path, dict[str, dict]]:
     """(the store of the joint run, {client: its statement})."""
     settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
-    plans = {client: _plan(params, dataset, client, settings) for client in own}
-    accounts = {client: _account(params, algorithm, client, settings, plans[client]) for client in own}
-    sources = {client: _noise(params, dataset, algorithm, client) for client in own}
+    build = own.network(params, dataset, settings)
+    plans = {client: _plan(params, dataset, client, settings) for client in shards_of}
+    accounts = {client: _account(params, algorithm, client, settings, plans[client]) for client in shards_of}
+    sources = {client: own.source(params, dataset, algorithm, client) for client in shards_of}
     _say(algorithm, accounts)
     build()  # a network that does not fit the images must fail before anything is entered as spent
     # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     public = containers.load(paths.prepared(dataset) / "public.npz")
     _check_images(algorithm, settings, len(public))
-    together = [f"{client} {releases.digest(own[client].train)} {params.budget(client)}" for client in sorted(own)]
-    facts = {"data": [*together, releases.digest(public)], "profile": profile, "seed": params.seed}
+    data = {client: shard.train for client, shard in shards_of.items()}
+    together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
+    elsewhere = params.federation.engine != "inprocess"
+    facts = {"data": [*together, releases.digest(public), *(["over a network"] if elsewhere else [])]}
     entries = {
         client: entry(
             algorithm,
@@ -76,12 +72,16 @@ def _released(
             its.cost,
             client=client,
             start=_start(profile, plans[client]),
+            profile=profile,
+            seed=params.seed,
             **facts,
         )
         for client, its in accounts.items()
     }
-    ledgers = {client: releases.ledger_of(params, dataset, client) for client in own}
-    data = {client: shard.train for client, shard in own.items()}
+    ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
+    if elsewhere:  # where each client's own process enters what it is about to release, at every attempt
+        store = releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
+        return store, {client: {**each.statement, "cost": each.cost} for client, each in entries.items()}
 
     def first() -> tuple[dict, int]:
         if not settings.warm_start:
@@ -92,7 +92,20 @@ def _released(
     make = partial(federated.train, data, accounts, sources, build, first, public)
     store = releases.made_once(ledgers, entries, make)
     made = {client: each.fingerprint for client, each in entries.items()}
-    return store, {client: releases.statement(params, dataset, client, made[client]) for client in own}
+    return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}
+
+
+def _over_network(params: Params, run: Run, folder: Path) -> None:
+    """
+    Raises:
+        UserError: the run starts from images that the clients would release together; or it failed.
+    """
+    if run.settings(params).warm_start:
+        raise mistake(f"dp_baselines.{run.method}.warm_start", "a share", "null where federation.engine is 'nvflare'")
+    done = networked(params, run)
+    federated.keep(
+        folder, done.history, {**done.history.cost, **({"lost": done.lost} if done.lost else {})}, done.spent
+    )
 
 
 def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | None:
@@ -116,12 +129,13 @@ def _account(params: Params, algorithm: str, client: str, settings: Block, plan:
     Raises:
         UserError: the images that the run starts from leave nothing for its steps.
     """
-    epsilon, delta = params.budget(client)
-    account = federated.family(settings).account
     if not plan:
-        return account(epsilon, delta, settings)
+        return own.account(params, client, settings)
+    epsilon, delta = params.budget(client)
     try:
-        return account(epsilon, warm_start.continuous(delta), settings, warm_start.steps(plan))
+        return federated.family(settings).account(
+            epsilon, warm_start.continuous(delta), settings, warm_start.steps(plan)
+        )
     except ValueError:
         rule = f"small enough to leave something of epsilon {epsilon:g} by the run's own accountant"
         raise mistake(f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule) from None
@@ -160,11 +174,6 @@ def _privacy(statements: dict[str, dict]) -> dict:
         "guarantee": "formal" if formal else "none",
         "statements": statements,
     }
-
-
-def _noise(params: Params, dataset: str, algorithm: str, client: str) -> noise.Noise:
-    test_seed = seeds.derive(params.seed, "test noise", dataset, algorithm, client)
-    return noise.source(params.privacy.noise, test_seed)
 
 
 if __name__ == "__main__":

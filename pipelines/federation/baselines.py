@@ -1,6 +1,7 @@
 """Every method beside PPPFL as one thing: the initial models it leaves to each client, round by round, and its cost."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from pipelines.blocks.training import Pooled
 from pipelines.datasets.containers import Images, concatenate
 from pipelines.evaluation.metrics import scores
 from pipelines.federation import methods
+from pipelines.federation.rounds import History
 from pipelines.federation.task import Task, federate
 from pipelines.rules import Block
 from pipelines.training import supervised
@@ -26,15 +28,17 @@ class Trained:
     cost: dict
 
 
-def trained(algorithm: str, task: Task, settings: Block) -> dict[str, Trained]:
-    """{method: what it left}."""
+def trained(
+    algorithm: str, task: Task, settings: Block, carried: Callable[[], History] | None = None
+) -> dict[str, Trained]:
+    """{method: what it left}. `carried`: runs the rounds of an algorithm that has some, where not in this process."""
     if algorithm in methods.AT_HOME:
         return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
     if algorithm == "single":
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = federate(methods.module(algorithm), task, settings)
+    history = carried() if carried else federate(methods.module(algorithm), task, settings)
     return {algorithm: Trained([dict.fromkeys(task.data, model) for model in history.models], history.cost)}
 
 

@@ -2,12 +2,18 @@
 
 AT_HOME = ("local", "random_init")  # nothing is sent
 ON_REAL_DATA = ("fedavg_real", "pppfl_real")  # upper bounds: what their clients send tells of private records
+AT_ONE_PLACE = ("single", "pooled")  # no rounds: whoever holds all synthetic sets, or each client alone
 MODULES = {"fedmeta": "pppfl", "pppfl_paper": "pppfl", "fedavg_real": "fedavg", "pppfl_real": "pppfl"}
 
 
 def module(algorithm: str) -> str:
     """The module in `algorithms/` that an algorithm runs: its own, or another's under its own settings."""
     return MODULES.get(algorithm, algorithm)
+
+
+def has_rounds(algorithm: str) -> bool:
+    """Whether a server and its clients talk: over a network only these do, on synthetic sets alone."""
+    return algorithm not in (*AT_HOME, *AT_ONE_PLACE, *ON_REAL_DATA)
 
 
 def block(algorithm: str) -> str:

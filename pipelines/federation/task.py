@@ -1,7 +1,7 @@
 """What a federated method is given, and how it is run: the same for all of them."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -22,10 +22,11 @@ from pipelines.training.tensors import State, device, state_of
 
 @dataclass(frozen=True)
 class Task:
-    """data: each client's set, synthetic, or private for the upper bounds. build: a fresh classifier, the same each
-    time. augmentation: the data set's public warps, for synthetic sets. epsilons: each client's, public."""
+    """data: each client's set, synthetic, or private for the upper bounds; at a server between machines, which has
+    none, their public sizes, by `len`. build: a fresh classifier, the same each time. augmentation: the data set's
+    public warps, for synthetic sets. epsilons: each client's, public."""
 
-    data: dict[str, Images]
+    data: Mapping[str, Images | Sized]
     build: Callable[[], nn.Module]
     augmentation: Augmentation | None
     epsilons: dict[str, float]
@@ -39,7 +40,9 @@ class Task:
         return local.hold(self.build(), self.data[client], self.augmentation, seeds.derive(self.seed, client))
 
 
-def of_clients(params: Params, dataset: str, data: dict[str, Images], purpose: str, generator: str | None) -> Task:
+def of_clients(
+    params: Params, dataset: str, data: Mapping[str, Images | Sized], purpose: str, generator: str | None
+) -> Task:
     """The roster's task for a stage. Every method of a data set begins from the same model; `purpose` and the
     generator, None for private records, give each its own batches. Private records are not warped."""
     profile, first = params.profiles[dataset], seeds.derive(params.seed, "init", dataset)
@@ -73,7 +76,7 @@ def federate(name: str, task: Task, settings: Block) -> rounds.History:
     module = algorithm(name)
     engine, first = in_process(module, task, settings), module.server(task, settings)
     history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name)
-    for pool in _extra(module, task).values():  # every image up once and down to all, a byte per pixel
+    for pool in extra(module, task).values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += pool.numel()
         history.cost["bytes_down"] += pool.numel() * len(task.data)
     return history
@@ -81,15 +84,16 @@ def federate(name: str, task: Task, settings: Block) -> rounds.History:
 
 def in_process(module: ModuleType, task: Task, settings: Block) -> InProcess:
     """Every client of the task, its records and its model at hand."""
-    extra = _extra(module, task)
-    return InProcess({client: _handler(module, task.local(client), settings, extra) for client in sorted(task.data)})
+    held = extra(module, task)
+    return InProcess({client: handler(module, task.local(client), settings, held) for client in sorted(task.data)})
 
 
-def _extra(module: ModuleType, task: Task) -> dict:
+def extra(module: ModuleType, task: Task) -> dict:
     """What all clients of an algorithm hold beside their own set, if anything."""
     return {"shared": module.shared(task)} if hasattr(module, "shared") else {}
 
 
-def _handler(module: ModuleType, held: local.Local, settings: Block, extra: dict) -> Callable[[Payload], Payload]:
-    update = partial(module.client_update, local=held, settings=settings, **extra)
+def handler(module: ModuleType, own: local.Local, settings: Block, held: dict) -> Callable[[Payload], Payload]:
+    """A client's update with its set bound, and what all clients hold."""
+    update = partial(module.client_update, local=own, settings=settings, **held)
     return Remembering(update) if getattr(module, "REMEMBERS", False) else update

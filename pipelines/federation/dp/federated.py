@@ -52,7 +52,12 @@ def train(
     start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
     history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=module.__name__.rpartition(".")[2])
     cost = {**history.cost, "bytes_up": history.cost["bytes_up"] + sent, "seconds": time.perf_counter() - began}
+    keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
+
+
+def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dict]) -> None:
+    """Fills the store, whoever carried the run."""
     write_json(folder / COST, cost)
     write_csv(folder / LOG, history.curves)
-    write_json(folder / SPENT, {client: its.spent() for client, its in accounts.items()})
+    write_json(folder / SPENT, spent)
     outcome.save_models(folder / "rounds.safetensors", history.models)

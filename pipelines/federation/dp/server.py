@@ -70,7 +70,7 @@ def step(state: DpServer, replies: list[Reply]) -> DpServer:
 
 def _norm(state: DpServer) -> float | None:
     """C by `proxy`: the quantile of the norms that public images' gradients have."""
-    if state.settings.clipping != "proxy":
+    if state.settings.clipping != "proxy" or not state.public:
         return None
     return state.public.gradient_norm(state.latest, state.settings.clipping_quantile)
 

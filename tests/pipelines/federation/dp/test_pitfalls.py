@@ -16,10 +16,9 @@ from pipelines.blocks.dp import Dpsgd
 from pipelines.config import load
 from pipelines.datasets import partitions
 from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd
+from pipelines.federation.dp import dpsgd, own
 from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.privacy.noise import SeededForTests
-from stages import train_dp_baseline
 
 
 def test_a_lot_is_poisson_at_the_rate_that_was_accounted(monkeypatch):
@@ -43,7 +42,7 @@ def test_no_two_clients_share_a_stream():
     params = load(ROOT / "params.yaml")
     params = params.model_copy(update={"privacy": params.privacy.model_copy(update={"noise": "seeded_for_tests"})})
     draws = {
-        tuple(train_dp_baseline._noise(params, "digits", name, client).normal((4,)))
+        tuple(own.source(params, "digits", name, client).normal((4,)))
         for client in params.clients
         for name in ("dpsgd", "adap")
     }

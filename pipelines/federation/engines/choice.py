@@ -1,0 +1,44 @@
+"""Which engine carries a stage's run: `federation.engine`. Both give the same weights."""
+
+import importlib
+from typing import NamedTuple
+
+from pipelines.config import Params
+from pipelines.datasets import exports
+from pipelines.errors import UserError
+from pipelines.federation import methods
+from pipelines.federation.rounds import History
+from pipelines.federation.runs import Run
+from pipelines.federation.task import federate
+
+
+class Carried(NamedTuple):
+    """history: of the server; where the run went on without some clients, its cost has "lost", {client: why}. spent:
+    {client: what its account came to}, of a noisy run."""
+
+    history: History
+    spent: dict[str, dict]
+
+
+def on_synthetic(params: Params, run: Run) -> History:
+    """A run on the clients' exported sets, by the engine of the parameters.
+
+    Raises:
+        UserError: a network's run failed.
+    """
+    if params.federation.engine == "inprocess":
+        data = exports.images(run.dataset, list(params.clients), run.generator)
+        return federate(methods.module(run.method), run.task(params, data), run.settings(params))
+    return networked(params, run).history
+
+
+def networked(params: Params, run: Run) -> Carried:
+    """
+    Raises:
+        UserError: NVFlare is not installed; or the run failed.
+    """
+    try:
+        flare = importlib.import_module("pipelines.federation.engines.flare.carried")
+    except ModuleNotFoundError as error:
+        raise UserError(f"federation.engine is 'nvflare', which needs the extra `flare`: {error}.") from None
+    return flare.carried(params, run)

@@ -1,0 +1,112 @@
+"""A run over NVFlare from a stage's point of view: what came of it, wherever the clients are."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nvflare.fuel.flare_api.flare_api import Session
+
+from pipelines import paths
+from pipelines.config import Params
+from pipelines.errors import UserError
+from pipelines.federation.engines.choice import Carried
+from pipelines.federation.engines.flare import jobs, processes
+from pipelines.federation.engines.flare.homes import KIT
+from pipelines.federation.engines.flare.kits import provision
+from pipelines.federation.runs import Run
+
+WORK = paths.SCRATCH / "nvflare"
+HOST = "localhost"
+
+
+def carried(params: Params, run: Run) -> Carried:
+    """All rounds, by server and clients that run elsewhere (`remote`) or are started here for it (`local`).
+
+    Raises:
+        UserError: they do not come together in time, one is lost, or the run fails.
+    """
+    return (_local if params.federation.mode == "local" else _remote)(params, run)
+
+
+def _remote(params: Params, run: Run) -> Carried:
+    if KIT not in os.environ:
+        raise UserError(f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit.")
+    return _submitted(params, run, Path(os.environ[KIT]), _work(run), lambda: None)
+
+
+def _local(params: Params, run: Run) -> Carried:
+    work, clients = _work(run), sorted(params.clients)
+    shutil.rmtree(work, ignore_errors=True)
+    kits = provision(work / "kits", clients, HOST, processes.free_ports(2))
+    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve())} if run.noisy else {}  # each enters its own there
+    homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz"])}
+    homes |= {client: _home(work, client, [_own(run, client)]) for client in clients}
+    try:
+        with processes.started(kits, homes, work / "logs", ledgers) as running:
+            found = _submitted(params, run, kits / jobs.ADMIN, work, lambda: _check(params, running, work))
+    finally:
+        shutil.rmtree(work / "kits")  # the keys
+        shutil.rmtree(work / "homes")
+    shutil.rmtree(work)
+    return found
+
+
+def _submitted(params: Params, run: Run, kit: Path, work: Path, check: Callable[[], None]) -> Carried:
+    settings, clients = params.federation, sorted(params.clients)
+    session = jobs.connect(kit, settings.start_timeout, check)
+    try:
+        _gather(session, clients, settings.start_timeout, check)
+        jobs.write(work / "job", run, run.terms(params), clients, settings)
+        found = jobs.read(jobs.carry(session, work / "job", check))
+    finally:
+        session.close()
+    for client, why in found.history.cost.get("lost", {}).items():
+        print(f"  {client} was lost on the way, and the run went on without it: {why}")
+    return found
+
+
+def _gather(session: Session, clients: list[str], timeout: float, check: Callable[[], None]) -> None:
+    """Waits until all clients are there.
+
+    Raises:
+        UserError: they are not within `timeout` seconds.
+    """
+    until = time.monotonic() + timeout
+    while missing := set(clients) - {client.name for client in session.get_system_info().client_info}:
+        check()
+        if time.monotonic() > until:
+            raise UserError(f"After {timeout:g} s these clients have not come: {', '.join(sorted(missing))}.")
+        time.sleep(jobs.POLL)
+
+
+def _check(params: Params, running: dict[str, processes.Started], work: Path) -> None:
+    """
+    Raises:
+        UserError: the server has ended, or a client and losses are failures.
+    """
+    for name, process in running.items():
+        if process.dead and (name == HOST or params.federation.on_loss == "fail"):
+            raise UserError(f"The process of {name} has ended before the run. What it said: {process.log}")
+
+
+def _own(run: Run, client: str) -> Path:
+    """What a client reads in this run: its train part, or its exported set; nothing of anybody else's."""
+    if run.noisy:
+        return paths.shards(run.dataset) / client / "train.npz"
+    return paths.synthetic(run.dataset, client, run.generator)
+
+
+def _home(work: Path, name: str, files: list[Path]) -> Path:
+    """A working folder with the parameters and copies of what its owner has."""
+    home = work / "homes" / name
+    for path in (Path("params.yaml"), *files):
+        if path.exists():
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, home / path)
+    return home
+
+
+def _work(run: Run) -> Path:
+    return (WORK / "-".join(filter(None, [run.dataset, run.method, run.generator]))).resolve()

@@ -1,0 +1,107 @@
+"""Messages over NVFlare: a round's payload to every client at once, their answers sorted by client, the lost ones
+noticed by a ping within seconds."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from pipelines.blocks.federation import Federation
+from pipelines.federation.messages import Payload, Reply
+from pipelines.federation.protocol import Refused, check_arrays, check_told
+
+PING_EVERY = 2.0  # seconds
+
+
+class Lost(Exception):
+    """A client died, was too late, or refused. The text says which, and why."""
+
+
+@dataclass
+class Carrier:
+    """clients: {name: NVFlare's proxy}. lost: {client: why}, by `on_loss: skip`. moment: what was asked last."""
+
+    clients: dict[str, Callable]
+    settings: Federation
+    lost: dict[str, str] = field(default_factory=dict)
+    moment: str = ""
+
+    def call(self, payload: Payload) -> list[Reply]:
+        """One round. A client that has left for want of budget gives no reply, and is not lost.
+
+        Raises:
+            Lost: by `on_loss: fail`, at the first loss; by `skip`, when nobody is left.
+        """
+        answers = self.ask("update", arrays=payload.arrays, scalars=payload.scalars)
+        replies = []
+        for client, answer in answers:
+            if not answer:
+                continue
+            try:
+                reply = Reply(client, Payload(answer["arrays"], answer["scalars"]))
+                check_arrays(reply.payload.arrays, payload.arrays)
+                check_told(reply.payload.scalars)
+            except (Refused, KeyError, TypeError) as error:
+                self._lose(client, f"its answer is not of the protocol: {error}")
+            else:
+                replies.append(reply)
+        return replies
+
+    def ask(self, name: str, **arguments) -> list[tuple[str, dict]]:
+        """The answers to one call of every client that is left, sorted by client.
+
+        Raises:
+            Lost: as `call`.
+        """
+        self.moment = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
+        with ThreadPoolExecutor(2 * len(self.clients)) as threads:  # calls, and pings beside them
+            asked = {threads.submit(self._one, client, name, arguments): client for client in self._left()}
+            found = dict(self._gather(asked, threads))
+        if not found:
+            raise Lost("no client is left")
+        return sorted(found.items())
+
+    def _left(self) -> list[str]:
+        return sorted(set(self.clients) - set(self.lost))
+
+    def _one(self, client: str, name: str, arguments: dict) -> dict:
+        proxy = self.clients[client](timeout=self.settings.reply_timeout)
+        answer = getattr(proxy, name)(**arguments)
+        if not isinstance(answer, dict) or "refused" in answer:
+            raise Refused(answer["refused"] if isinstance(answer, dict) else "its answer is none")
+        return answer
+
+    def _gather(self, asked: dict[Future, str], threads: ThreadPoolExecutor) -> Iterator[tuple[str, dict]]:
+        pending, pings = set(asked), {}
+        while pending:
+            done, pending = wait(pending, timeout=PING_EVERY, return_when=FIRST_COMPLETED)
+            for future in done:
+                client, error = asked[future], future.exception()
+                if error is None:
+                    yield client, future.result()
+                else:
+                    self._lose(client, f"it refused: {error}" if isinstance(error, Refused) else _told(error))
+            if not done:
+                pending = {future for future in pending if self._alive(asked[future], pings, threads)}
+
+    def _alive(self, client: str, pings: dict[str, Future], threads: ThreadPoolExecutor) -> bool:
+        """What the last ping said, if it is back; then another goes out."""
+        ping = pings.get(client)
+        if ping and not ping.done():
+            return True
+        pings[client] = threads.submit(self._ping, client)
+        if ping and ping.exception():
+            self._lose(client, "it does not answer")
+            return False
+        return True
+
+    def _ping(self, client: str) -> None:
+        self.clients[client](timeout=self.settings.ping_timeout).alive()
+
+    def _lose(self, client: str, why: str) -> None:
+        if self.settings.on_loss == "fail":
+            raise Lost(f"{client} was lost ({self.moment}): {why}")
+        self.lost[client] = f"{self.moment}: {why}"
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

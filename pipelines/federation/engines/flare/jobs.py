@@ -1,0 +1,93 @@
+"""A run as an NVFlare job: names of installed code and of the run, no code; submitted, watched, its history fetched."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
+
+from pipelines.blocks.federation import Federation
+from pipelines.errors import UserError
+from pipelines.federation import outcome
+from pipelines.federation.engines.choice import Carried
+from pipelines.federation.engines.flare.homes import FAILED, HISTORY, MODELS, RUN, TERMS
+from pipelines.federation.rounds import History
+from pipelines.federation.runs import Run
+from pipelines.files import read_json
+
+ADMIN = "admin@fedlens.org"
+COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
+SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
+CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
+POLL = 0.5  # seconds
+
+
+def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Federation) -> None:
+    """The job's folder: a description, a configuration for the server and one for clients."""
+    props = {RUN: run.names, TERMS: terms}
+    least = len(clients) if settings.on_loss == "fail" else 1
+    controller = {"server_obj_id": "_server", "sync_task_timeout": settings.start_timeout, "props": props}
+    meta = {"name": folder.name, "min_clients": least, "deploy_map": {"server": ["server"], "client": clients}}
+    _json(folder / "meta.json", {**meta, "resource_spec": {}})
+    workflows = [{"id": "controller", "path": CONTROLLER, "args": controller}]
+    served = {"workflows": workflows, "components": [{"id": "_server", "path": SERVER, "args": {}}]}
+    _json(folder / "server/config/config_fed_server.json", {"format_version": 2, **served})
+    executor = {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}
+    joined = {"executors": [{"tasks": ["*"], "executor": executor}]}
+    joined["components"] = [{"id": "_client", "path": CLIENT, "args": {}}]
+    _json(folder / "client/config/config_fed_client.json", {"format_version": 2, **joined})
+
+
+def connect(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
+    """A session of the submitter's, until the server answers.
+
+    Raises:
+        UserError: it does not within `timeout` seconds.
+
+    check: called at every look; raises where waiting is in vain.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return new_secure_session(ADMIN, str(kit), timeout=5.0)
+        except Exception as error:
+            check()
+            if time.monotonic() - began > timeout:
+                raise UserError(f"No server answers this kit within {timeout:g} s ({error}).") from None
+            time.sleep(POLL)
+
+
+def carry(session: Session, job: Path, check: Callable[[], None]) -> Path:
+    """Submits the job, waits for its end, and fetches its server's folder.
+
+    check: called at every look; raises where waiting is in vain.
+    """
+    name = session.submit_job(str(job))
+    try:
+        while not session.get_job_meta(name)["status"].startswith("FINISHED"):
+            check()
+            time.sleep(POLL)
+    except BaseException:
+        session.abort_job(name)
+        raise
+    return Path(session.download_job_result(name)) / "workspace"
+
+
+def read(folder: Path) -> Carried:
+    """What the server left.
+
+    Raises:
+        UserError: it failed; in the server's words.
+    """
+    if not (folder / HISTORY).exists():
+        why = (folder / FAILED).read_text() if (folder / FAILED).exists() else "its server's log says why."
+        raise UserError(f"The federated run failed: {why}")
+    told = read_json(folder / HISTORY)
+    cost = {**told["cost"], **({"lost": told["lost"]} if told["lost"] else {})}
+    return Carried(History(outcome.load_models(folder / MODELS), told["curves"], cost), told["spent"])
+
+
+def _json(path: Path, content: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1))

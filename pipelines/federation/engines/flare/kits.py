@@ -1,0 +1,68 @@
+"""Start-up kits: a certificate authority, and for each participant a key, a certificate and a policy; made offline.
+
+The policies are ours and narrower than NVFlare's: a job can name two classes at a client and nothing else, brings no
+code, reads no file by shell command, and no log streams away. A client's owner may narrow them further (`local/`).
+"""
+
+import json
+from pathlib import Path
+
+from nvflare.lighter.prov_utils import prepare_builders
+from nvflare.lighter.provision import prepare_project
+from nvflare.lighter.provisioner import Provisioner
+
+from pipelines.federation.engines.flare.jobs import ADMIN, CLIENT, CONTROLLER, EXECUTOR, SERVER
+
+PROJECT = "fedlens"
+NEVER = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
+STREAMERS = ("site_log_streamer", "log_receiver")
+
+
+def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int]) -> Path:
+    """Makes the kits of a server at `host`, of `clients` and of who submits; each to be handed to its owner alone.
+
+    ports: the server's, for clients and for who submits. Returns the folder of the kits, named by participant.
+    """
+    description = {
+        "api_version": 3,
+        "name": PROJECT,
+        "participants": [
+            {"name": host, "type": "server", "org": PROJECT, "fed_learn_port": ports[0], "admin_port": ports[1]},
+            *({"name": client, "type": "client", "org": client} for client in clients),
+            {"name": ADMIN, "type": "admin", "org": PROJECT, "role": "project_admin"},
+        ],
+        "builders": [
+            {"path": "nvflare.lighter.impl.workspace.WorkspaceBuilder"},
+            {"path": "nvflare.lighter.impl.static_file.StaticFileBuilder", "args": {"config_folder": "config"}},
+            {"path": "nvflare.lighter.impl.cert.CertBuilder"},
+            {"path": "nvflare.lighter.impl.signature.SignatureBuilder"},
+        ],
+    }
+    project, builders = prepare_project(description), prepare_builders(description)
+    kits = Path(Provisioner(str(folder), builders).provision(project).get_result_location())
+    for name in (host, *clients):
+        _narrow(kits / name / "local", [SERVER, CONTROLLER] if name == host else [CLIENT, EXECUTOR])
+    return kits
+
+
+def _narrow(local: Path, classes: list[str]) -> None:
+    """What of NVFlare's own policy does not hold here: who may do what, and which classes a job may name."""
+    resources = json.loads((local / "resources.json.default").read_text())
+    resources |= {"class_list_enforcement_mode": "enforce", "class_allow_list": classes, "allow_log_streaming": False}
+    resources["components"] = [part for part in resources["components"] if part["id"] not in STREAMERS]
+    (local / "resources.json").write_text(json.dumps(resources, indent=1))
+    rights = ("submit_job", "manage_job", "download_job", "view", "operate")
+    permissions = {"project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}}
+    policy = {"format_version": "1.0", "permissions": permissions}
+    (local / "authorization.json").write_text(json.dumps(policy, indent=1))
+
+
+def settle(kit: Path) -> None:
+    """The server's jobs and snapshots into its kit, once it is where it will run: NVFlare's own place is /tmp."""
+    file = kit.resolve() / "local/resources.json"
+    resources = json.loads(file.read_text())
+    if "snapshot_persistor" in resources:
+        resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(file.parents[1] / "snapshots")
+        (manager,) = (part for part in resources["components"] if part["id"] == "job_manager")
+        manager["args"]["uri_root"] = str(file.parents[1] / "jobs")
+        file.write_text(json.dumps(resources, indent=1))

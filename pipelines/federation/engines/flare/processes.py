@@ -1,0 +1,98 @@
+"""Server and clients as processes of this machine, each in a working folder and with a certificate of its own; ended
+by their recorded ids, whatever happens."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from pipelines.federation.engines.flare.homes import HOME
+from pipelines.federation.engines.flare.kits import settle
+
+ROOT = Path(__file__).resolve().parents[4]  # of this checkout
+GRACE = 5.0  # seconds between asking a process to end and ending it
+
+
+class Started:
+    """A participant's process, and all that it starts, in a session of its own."""
+
+    def __init__(self, kit: Path, home: Path, log: Path, environment: Mapping[str, str]):
+        paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        own = {**os.environ, **environment, HOME: str(home.resolve()), "PYTHONPATH": paths, "PATH": programs}
+        command = ["bash", str((kit / "startup/sub_start.sh").resolve()), "--once"]
+        self.name, self.log = kit.name, log
+        settle(kit)
+        with log.open("w") as said:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen(command, env=own, start_new_session=True, cwd=kit, **streams)
+        (kit / "pid").write_text(f"{self.process.pid}\n")
+
+    @property
+    def dead(self) -> bool:
+        return self.process.poll() is not None
+
+    def signal(self, number: int) -> None:
+        """To it and all that it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of it is left."""
+        self.process.poll()
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+def end(running: Iterable[Started]) -> None:
+    """All of them, and all that they started: asked first, then made to."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for one in running:
+            one.signal(number)
+        until = time.monotonic() + GRACE
+        while time.monotonic() < until and not all(one.gone for one in running):
+            time.sleep(0.1)
+
+
+@contextmanager
+def started(
+    kits: Path, homes: Mapping[str, Path], logs: Path, environment: Mapping[str, str]
+) -> Iterator[dict[str, Started]]:
+    """{name: its process}, of all participants that have a home, while the block runs; then none of them is left."""
+    logs.mkdir(parents=True, exist_ok=True)
+    running: dict[str, Started] = {}
+    with _interruptible():
+        try:
+            for name, home in homes.items():
+                running[name] = Started(kits / name, home, logs / f"{name}.log", environment)
+            yield running
+        finally:
+            end(running.values())
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does: the processes are in sessions of their own and would be left."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Of this machine, at this moment."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for own in sockets:
+            own.bind(("127.0.0.1", 0))
+        return tuple(own.getsockname()[1] for own in sockets)

@@ -1,0 +1,80 @@
+"""A client's side of a run between machines: its own records, parameters and ledger, behind the gate.
+
+What the server says is a run's name and the rounds' messages; all else follows from the client's own params.yaml, so a
+server cannot ask for less noise, more steps or other records. A synthetic method reads the client's exported set alone;
+a noisy one its train part, within an account that its ledger has entered before the first answer.
+"""
+
+import secrets
+
+import numpy as np
+
+from pipelines import releases
+from pipelines.config import Params
+from pipelines.datasets import exports, shards
+from pipelines.datasets.containers import Images
+from pipelines.errors import UserError
+from pipelines.federation import methods
+from pipelines.federation.dp import federated, own
+from pipelines.federation.dp.entry import entry
+from pipelines.federation.protocol import Gate, Refused
+from pipelines.federation.runs import Run
+from pipelines.federation.task import algorithm, extra, handler
+from pipelines.training.tensors import state_of
+
+
+def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
+    """Ready for the first round. Of a noisy run the whole budget is spent in the ledger by then, and is spent again
+    by every run that begins anew: what a dead one had sent is out.
+
+    pool: every client's exported set, {"images", "labels"}, where the algorithm has all clients share them; else empty.
+
+    Raises:
+        UserError: these parameters or this ledger do not allow it, or there are no records; nothing was spent.
+        Refused: the pool is none.
+    """
+    return _noisy(params, run, client) if run.noisy else _synthetic(params, run, client, pool)
+
+
+def _synthetic(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
+    task, settings = run.task(params, exports.images(run.dataset, [client], run.generator)), run.settings(params)
+    module = algorithm(methods.module(run.method))
+    held = extra(module, run.task(params, _sets(params, run, pool)))
+    first = module.server(task, settings)
+    return Gate(handler(module, task.local(client), settings, held), first.sent, settings.rounds)
+
+
+def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
+    profile = params.profiles[run.dataset]
+    shape = (profile.images, *profile.shape)
+    expected, found = [(np.dtype(np.uint8), shape), (np.dtype(np.int64), shape[:1])], {}
+    for client, content in pool.items():
+        arrays = [content.get(name) for name in ("images", "labels")]
+        kinds = [(array.dtype, array.shape) for array in arrays if isinstance(array, np.ndarray)]
+        if client not in params.clients or kinds != expected:
+            raise Refused(f"the set of {client!r} must be uint8 images of {shape}, and their labels")
+        found[client] = Images(*arrays, np.full(len(arrays[1]), -1, np.int64))
+    return found
+
+
+def _noisy(params: Params, run: Run, client: str) -> Gate:
+    settings = run.settings(params)
+    if settings.warm_start:
+        raise UserError(f"{run.method!r} starts from images that clients release together: in one process only.")
+    module, build = federated.family(settings), own.network(params, run.dataset, settings)
+    account, source = own.account(params, client, settings), own.source(params, run.dataset, run.method, client)
+    records = shards.read(run.dataset, client, "train")
+    served = module.Client(build(), records, account, source)
+    first = module.start(state_of(build()), settings)  # no public images: what is sent has the same shapes
+    release = entry(
+        run.method,
+        module.VERSION,
+        account.statement(source),
+        account.cost,
+        data=[releases.digest(records), secrets.token_hex(16)],  # never one that was made before
+        client=client,
+        profile=params.profiles[run.dataset],
+        seed=params.seed,
+    )
+    releases.enter(releases.ledger_of(params, run.dataset, client), release)
+    return Gate(served.update, first.sent, settings.rounds, account.spent)
