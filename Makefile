@@ -1,17 +1,18 @@
 # make repro   sets up, then runs the whole pipeline
-# make test    sets up, then runs the tests
+# make test    sets up, then runs the tests; make test-engine those that start a server and clients on loopback
 SHELL  := /bin/bash
 # learn2learn is compiled at set-up, so the interpreter needs its headers (Debian: python3-dev, python3-venv).
 USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)] or not os.path.exists(sysconfig.get_path('include') + '/Python.h'))
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads
+EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup repro test lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup repro test test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
+test-engine: setup ; python -m pytest -q -m engine tests
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push

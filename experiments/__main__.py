@@ -1,4 +1,5 @@
-"""The paper's experiments, Tables II to V and Figures 2 to 4, and one of our own, `roads`: each by one command.
+"""The paper's experiments, Tables II to V and Figures 2 to 4, and two of our own, `roads` and `newcomers`: each by one
+command.
 
     python -m experiments table2 --datasets mnist --seeds 0 --images ../archives
     make table2 ARGS="--datasets mnist --seeds 0"

@@ -69,6 +69,14 @@ EXPERIMENTS = {
         pages.METHODS,
         pictures.differences,
     ),
+    "newcomers": Experiment(
+        "newcomers",
+        "Newcomers: what a shared model is worth to a client with few labels",
+        notes.NEWCOMERS,
+        tables.newcomers,
+        pages.NEWCOMERS,
+        pictures.newcomers,
+    ),
 }
 
 

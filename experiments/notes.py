@@ -66,6 +66,15 @@ ROADS = _joined(
     "No paper compares these roads: no figure stands beside ours.",
     _PRIVACY,
 )
+NEWCOMERS = (
+    "Each client of `new_clients.held_out` in turn: every method trains on the images of the other clients alone; the "
+    "newcomer labels a few records of its train part, drawn anew in each repetition, takes a fixed number of Adam "
+    "steps on all of them from the model that it is handed, and is tested on its own test part, and on the global test "
+    "set. Nothing is selected. `random_init` hands out an untrained model: those few labels and nothing else.\n\n"
+    "A cell is one newcomer in one draw of one run (seed). Cells of one newcomer share its test part and the models, "
+    "so the intervals, bootstrap ones over cells of paired differences, say which labels could have moved a figure, "
+    "and little of other clients. No paper has this table: no figure stands beside ours.\n\n" + _PRIVACY
+)
 FIGURE2 = _joined(
     "PPPFL with its moving average and its cosine cycles each on and off. The paper prints curves alone, so no figure "
     "stands beside ours. Its code has neither. In the picture a band reaches from the least to the most of the seeds.",

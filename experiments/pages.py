@@ -76,6 +76,15 @@ STABILISERS = [
     figure("macro-F1", "macro_f1"),
     figure("shared model, global test set", "shared_accuracy"),
 ]
+NEWCOMERS = [
+    ("labels", lambda row: str(row["labels"])),
+    ("model handed out", lambda row: f"`{row['method']}`"),
+    ("cells", lambda row: str(row["cells"])),
+    figure("own test part", "accuracy"),
+    figure("global test set", "global_accuracy"),
+    interval("less `random_init` [95 %]", "over_random_init"),
+    interval("`pppfl` less it [95 %]", "pppfl_over_it"),
+]
 GAINS = [
     text("images", "generator"),
     ("cells", lambda row: str(row["n"])),

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from experiments.plans import Run
 from pipelines.config import Params
 from pipelines.errors import UserError
+from pipelines.federation import methods
 from pipelines.files import standard
 from pipelines.rules import sentences
 from pipelines.synthesis import registry
@@ -53,19 +54,23 @@ def _blocks(params: Params, run: Run) -> dict:
     trained = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if target.startswith("train_baseline")}
     generators = params.synthesis.generators
     noisy = [target.rpartition("-")[2] for target in run.targets if target.startswith("train_dp_baseline")]
-    return _noisy(params, run, noisy) | {
-        "clients": {name: client.model_dump() for name, client in params.clients.items()},
-        "privacy": params.privacy.model_dump(),
-        "partition": params.partition.model_dump(),
-        "test_fraction": params.prepare.test_fraction,
-        "profile": {
-            key: profile[key] for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
-        },
-        "training": {name: _training(params, run, name) for name in ("meta", "fine_tune", *sorted(trained))},
-        "generators": {name: params.generator(run.dataset, name).model_dump() for name in generators},
-        "versions": {name: registry.load(name).VERSION for name in generators},
-        "quality": params.quality.model_dump() if run.fidelity else None,
-    }
+    return (
+        _noisy(params, run, noisy)
+        | _newcomers(params, run)
+        | {
+            "clients": {name: client.model_dump() for name, client in params.clients.items()},
+            "privacy": params.privacy.model_dump(),
+            "partition": params.partition.model_dump(),
+            "test_fraction": params.prepare.test_fraction,
+            "profile": {
+                key: profile[key] for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
+            },
+            "training": {name: _training(params, run, name) for name in ("meta", "fine_tune", *sorted(trained))},
+            "generators": {name: params.generator(run.dataset, name).model_dump() for name in generators},
+            "versions": {name: registry.load(name).VERSION for name in generators},
+            "quality": params.quality.model_dump() if run.fidelity else None,
+        }
+    )
 
 
 def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
@@ -74,6 +79,15 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
         return {}
     trained = {name: _training(params, run, name) for name in algorithms}
     return {"public_fraction": params.prepare.public_fraction, "noisy": trained}
+
+
+def _newcomers(params: Params, run: Run) -> dict:
+    """What only runs with clients held out depend on."""
+    if not run.newcomers:
+        return {}
+    settings = params.training(run.dataset, "new_clients")
+    handed = {name: _training(params, run, methods.block(name)) for name in settings.algorithms}
+    return {"newcomers": settings.model_dump(), "handed_out": handed}
 
 
 def _training(params: Params, run: Run, name: str) -> dict:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from experiments.plans import GROUPS, STABILISERS
 from experiments.summaries import by, cells, generators, mean
-from pipelines.reporting import canvas
+from pipelines.reporting import canvas, new_clients_plot
 from pipelines.reporting.epsilon_plot import COLOURS
 from pipelines.reporting.findings import marked
 
@@ -74,6 +74,18 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
         canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
     return drawn
+
+
+def newcomers(table: list[dict], rows: list[dict]) -> Figure:
+    """Accuracy against the number of labels, a panel per data set."""
+    lines = {
+        dataset: {
+            method: {row["labels"]: {"accuracy": row["accuracy"], "low": None, "high": None} for row in of}
+            for method, of in by(own, "method").items()
+        }
+        for dataset, own in by(table, "dataset").items()
+    }
+    return new_clients_plot.new_clients(lines, title="{}: models of the others' images")
 
 
 def gains(table: list[dict], rows: list[dict]) -> Figure:

@@ -16,6 +16,7 @@ FEDERATED = ("fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "pppfl_paper
 OTHERS = ("pooled", "single")
 BESIDE = ("fedavg", "pooled", "local", "random_init")  # of the roads
 PUBLIC = 0.05  # of the training images, for the noisy algorithms that look at some
+HANDED_OUT = ("pppfl", "fedmeta", "fedavg", "pooled", "random_init")  # to newcomers; the last is the bar
 BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
 GROUPS = {"1-5": (1.0, 2.0, 3.0, 4.0, 5.0), "6-10": (6.0, 7.0, 8.0, 9.0, 10.0), "inf": (float("inf"),)}
 STABILISERS = {  # [ema, cosine] of PPPFL
@@ -42,6 +43,7 @@ class Run:
     """One `dvc exp run`.
 
     methods: whose scores are kept. rounds: also their curves. fidelity: also how good the synthetic images are.
+    newcomers: also what their models are worth to clients that were held out.
     """
 
     dataset: str
@@ -52,6 +54,7 @@ class Run:
     methods: tuple[str, ...]
     rounds: bool = False
     fidelity: bool = False
+    newcomers: bool = False
 
     @property
     def name(self) -> str:
@@ -112,12 +115,21 @@ def roads(asked: Asked) -> Iterator[Run]:
         yield Run(dataset, seed, "roads", overrides, targets, (*_reported((PRIVATE[0],), *BESIDE), *DP_BASELINES))
 
 
+def newcomers(asked: Asked) -> Iterator[Run]:
+    """Clients held out in their turn, who adapt a model of the others' images with few labels of their own."""
+    for dataset, seed in _cells(asked):
+        generator = PRIVATE[0]
+        overrides = {**_setting(asked, dataset, seed, (generator,)), "new_clients.algorithms": list(HANDED_OUT)}
+        yield Run(dataset, seed, "newcomers", overrides, (f"new_clients@{dataset}-{generator}",), (), newcomers=True)
+
+
 STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
     "table2": table2,
     "table3": table3,
     "table5": table5,
     "figure2": figure2,
     "roads": roads,
+    "newcomers": newcomers,
 }
 
 

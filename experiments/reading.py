@@ -18,6 +18,7 @@ from pipelines.training import classify
 from pipelines.training.tensors import device, with_state
 
 METHOD = ("candidates", "bmta", "bmt_f1", "epsilon_max", "guarantee")
+STUDY = ("algorithms", "labels", "skipped", "cells")  # of results.json of clients that were held out
 COST = ("rounds", "bytes_down", "bytes_up", "seconds", "seconds_at_home")
 
 
@@ -36,6 +37,10 @@ def figures(params: Params, run: Run) -> dict:
         found["shared_per_round"] = {name: _shared(params, run.dataset, name) for name in params.synthesis.generators}
     if run.fidelity:
         found["fidelity"] = _fidelity(params, run.dataset)
+    if run.newcomers:
+        (generator,) = params.synthesis.generators
+        study = read_json(paths.new_clients(run.dataset, generator) / "results.json")
+        found["newcomers"] = {"generator": generator, **{name: study[name] for name in STUDY}}
     return found
 
 

@@ -20,6 +20,16 @@ def cells(rows: list[dict], method: str, field: str) -> Cells:
     }
 
 
+def newcomers_cells(rows: list[dict], algorithm: str, labels: int, field: str) -> Cells:
+    """{(seed, client and draw): value} of clients that were held out."""
+    return {
+        (row["seed"], f"{cell['client']} {cell['draw']}"): cell[field]
+        for row in rows
+        for cell in row["newcomers"]["cells"]
+        if (cell["algorithm"], cell["labels"]) == (algorithm, labels)
+    }
+
+
 def mean(values: Mapping | list) -> float | None:
     """None where a run knows no figure."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)

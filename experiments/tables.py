@@ -3,7 +3,7 @@
 from experiments import published
 from experiments.correlation import gain_against_local
 from experiments.plans import GROUPS, STABILISERS
-from experiments.summaries import by, cells, ends, generators, mean, methods, over_runs, paired
+from experiments.summaries import by, cells, ends, generators, mean, methods, newcomers_cells, over_runs, paired
 
 FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as there is such a method
     "local, secret / secret": ("local", ""),
@@ -103,6 +103,26 @@ def figure4(rows: list[dict]) -> list[dict]:
             figures = gain_against_local([local[cell] for cell in both], [ours[cell] for cell in both])
             paper = {f"published_{name}": value for name, value in published.FIGURE4.items()}
             found.append({"dataset": dataset, "generator": generator, **figures, **paper})
+    return found
+
+
+def newcomers(rows: list[dict]) -> list[dict]:
+    """A row per number of labels and model handed out; differences to an untrained one, and PPPFL's to each."""
+    found = []
+    for dataset, own in by(rows, "dataset").items():
+        for labels in sorted({cell["labels"] for row in own for cell in row["newcomers"]["cells"]}):
+            ours, bar = (newcomers_cells(own, name, labels, "accuracy") for name in ("pppfl", "random_init"))
+            for method in dict.fromkeys(name for row in own for name in row["newcomers"]["algorithms"]):
+                accuracy = newcomers_cells(own, method, labels, "accuracy")
+                over_bar = paired(accuracy, bar, dataset, method, str(labels)) if method != "random_init" else None
+                pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if method != "pppfl" else None
+                found.append(
+                    {"dataset": dataset, "labels": labels, "method": method, "cells": len(accuracy)}
+                    | {"accuracy": mean(accuracy), "generator": own[0]["newcomers"]["generator"]}
+                    | {"global_accuracy": mean(newcomers_cells(own, method, labels, "global_accuracy"))}
+                    | ends("over_random_init", over_bar)
+                    | ends("pppfl_over_it", pppfl)
+                )
     return found
 
 

@@ -20,3 +20,21 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
 
 def run(seed: int, methods: dict, *, dataset: str = "mnist", variant: str = "", **other) -> dict:
     return {"dataset": dataset, "seed": seed, "variant": variant, "settings": {}, "methods": methods, **other}
+
+
+def newcomers(seed: int, accuracies: dict[str, list[float]], labels: int = 8) -> dict:
+    """A run with one client held out. accuracies: {method: one per draw}."""
+    cells = [
+        {"algorithm": name, "client": "c0", "labels": labels, "draw": draw, "accuracy": value}
+        | {"global_accuracy": value - 0.1, "macro_f1": 0.0, "global_macro_f1": 0.0}
+        for name, values in accuracies.items()
+        for draw, value in enumerate(values, start=1)
+    ]
+    kept = {
+        "generator": "dp_moments",
+        "algorithms": list(accuracies),
+        "labels": [labels],
+        "skipped": [],
+        "cells": cells,
+    }
+    return run(seed, {}, variant="newcomers", newcomers=kept)

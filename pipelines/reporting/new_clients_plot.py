@@ -8,11 +8,12 @@ STYLES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)))  # beside the ma
 BAR = {"random_init": canvas.INK}  # what the others are held against stands out
 
 
-def new_clients(points: dict[str, dict]) -> Figure:
+def new_clients(points: dict[str, dict], title: str = "Models from {}") -> Figure:
     """A line per algorithm with its interval as a band; the axis of labels is logarithmic, with 0 at its left end.
 
     Args:
         points: new_clients.points.
+        title: of a panel, with a place for its key.
     """
     figure = canvas.figure(4.2)
     panels = figure.subplots(1, len(points), sharey=True, squeeze=False)[0]
@@ -24,7 +25,7 @@ def new_clients(points: dict[str, dict]) -> Figure:
         axes.set_xticks(_places(counts), [str(count) for count in counts])
         axes.minorticks_off()
         axes.set_ylim(0, 1)
-        canvas.label(axes, f"Models from {generator}", "labelled records at home", "")
+        canvas.label(axes, title.format(generator), "labelled records at home", "")
     panels[0].set_ylabel("accuracy on the own test part", size=9, color=canvas.INK)
     canvas.legend(figure, panels[0].get_legend_handles_labels()[0])
     return figure

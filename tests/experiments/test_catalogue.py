@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from kept_runs import method, run
+from kept_runs import method, newcomers, run
 from PIL import Image
 
 from experiments import catalogue
@@ -24,6 +24,7 @@ def kept(of_table2) -> dict[str, list[dict]]:
         "table3": of_table2,
         "table5": [run(0, ours, variant=group, fidelity=quality) for group in GROUPS],
         "roads": of_table2,
+        "newcomers": [newcomers(seed, {"pppfl": [0.6, 0.7], "random_init": [0.5, 0.5]}) for seed in (0, 1)],
         "figure2": [run(0, ours, variant=name, shared_per_round=shared) for name in STABILISERS],
     }
 

@@ -42,7 +42,7 @@ def test_every_target_is_a_stage_and_every_method_has_results(store, asked, para
         own = parameters.resolved(params, run.overrides)
         assert own.seed == run.seed and own.datasets == [run.dataset]
         assert run.targets and set(run.targets) <= produced(own)
-        assert run.methods and set(run.methods) <= set(collect.method_folders(own, run.dataset))
+        assert (run.methods or run.newcomers) and set(run.methods) <= set(collect.method_folders(own, run.dataset))
         assert len(set(run.targets)) == len(run.targets) and len(set(run.methods)) == len(run.methods)
 
 

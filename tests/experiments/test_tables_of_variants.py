@@ -1,7 +1,7 @@
 """Table V and Figure 2: runs of several variants held against each other on the same cells."""
 
 import pytest
-from kept_runs import method, run
+from kept_runs import method, newcomers, run
 
 from experiments import tables
 
@@ -54,3 +54,15 @@ def test_figure2_holds_each_variant_against_neither_stabiliser():
     assert table["neither"]["over_neither"] is None and table["neither"]["shared_accuracy"] == pytest.approx(0.2)
     assert table["EMA"]["over_neither"] == pytest.approx(0.15)
     assert table["EMA and cosine"]["over_neither"] == pytest.approx(0.35)
+
+
+def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_each():
+    rows = [newcomers(0, {"pppfl": [0.6, 0.8], "fedavg": [0.7, 0.7], "random_init": [0.5, 0.5]})]
+    rows += [newcomers(1, {"pppfl": [0.4, 0.6], "fedavg": [0.7, 0.7], "random_init": [0.3, 0.5]})]
+    ours, fedavg, bar = tables.newcomers(rows)
+    assert [row["method"] for row in (ours, fedavg, bar)] == ["pppfl", "fedavg", "random_init"]
+    assert all(row["cells"] == 4 and row["labels"] == 8 for row in (ours, fedavg, bar))
+    assert ours["accuracy"] == pytest.approx(0.6) and ours["global_accuracy"] == pytest.approx(0.5)
+    assert ours["over_random_init"] == pytest.approx((0.1 + 0.3 + 0.1 + 0.1) / 4) and ours["pppfl_over_it"] is None
+    assert fedavg["pppfl_over_it"] == pytest.approx((-0.1 + 0.1 - 0.3 - 0.1) / 4)
+    assert bar["over_random_init"] is None and bar["pppfl_over_it"] == pytest.approx(0.15)

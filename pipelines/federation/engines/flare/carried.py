@@ -3,8 +3,10 @@
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from nvflare.fuel.flare_api.flare_api import Session
 
@@ -27,30 +29,58 @@ def carried(params: Params, run: Run) -> Carried:
     Raises:
         UserError: they do not come together in time, one is lost, or the run fails.
     """
-    return (_local if params.federation.mode == "local" else _remote)(params, run)
-
-
-def _remote(params: Params, run: Run) -> Carried:
+    work = (WORK / "-".join(filter(None, [run.dataset, run.method, run.generator]))).resolve()
+    if params.federation.mode == "local":
+        with network(params, *laid_out(params, [run], work), work) as running:
+            return running.carry(run)
     if KIT not in os.environ:
         raise UserError(f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit.")
-    return _submitted(params, run, Path(os.environ[KIT]), _work(run), lambda: None)
+    return _submitted(params, run, Path(os.environ[KIT]), work, lambda: None)
 
 
-def _local(params: Params, run: Run) -> Carried:
-    work, clients = _work(run), sorted(params.clients)
+class Network(NamedTuple):
+    """Server and clients on this machine, for as many runs as one likes."""
+
+    params: Params
+    kits: Path
+    work: Path
+    running: dict[str, processes.Started]
+
+    def carry(self, run: Run) -> Carried:
+        return _submitted(self.params, run, self.kits / jobs.ADMIN, self.work, self.check)
+
+    def check(self) -> None:
+        """
+        Raises:
+            UserError: the server has ended, or a client and losses are failures.
+        """
+        for name, process in self.running.items():
+            if process.dead and (name == HOST or self.params.federation.on_loss == "fail"):
+                raise UserError(f"The process of {name} has ended before the run did. What it said: {process.log}")
+
+
+def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[str, Path]]:
+    """(the folder of kits, {participant: its working folder with what it reads in these runs}), in a fresh `work`."""
+    processes.end(work / "homes")  # of a stage that was killed
     shutil.rmtree(work, ignore_errors=True)
+    clients = sorted(params.clients)
     kits = provision(work / "kits", clients, HOST, processes.free_ports(2))
-    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve())} if run.noisy else {}  # each enters its own there
-    homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz"])}
-    homes |= {client: _home(work, client, [_own(run, client)]) for client in clients}
+    homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz" for run in runs])}
+    return kits, homes | {client: _home(work, client, [_own(run, client) for run in runs]) for client in clients}
+
+
+@contextmanager
+def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> Iterator[Network]:
+    """Everybody's processes, while the block runs. Then keys and copies are removed, and where all went well the logs.
+    Each client enters noisy runs in its own ledger, which is where the stages have it."""
+    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve())}
     try:
         with processes.started(kits, homes, work / "logs", ledgers) as running:
-            found = _submitted(params, run, kits / jobs.ADMIN, work, lambda: _check(params, running, work))
+            yield Network(params, kits, work, running)
     finally:
-        shutil.rmtree(work / "kits")  # the keys
+        shutil.rmtree(work / "kits")
         shutil.rmtree(work / "homes")
     shutil.rmtree(work)
-    return found
 
 
 def _submitted(params: Params, run: Run, kit: Path, work: Path, check: Callable[[], None]) -> Carried:
@@ -81,16 +111,6 @@ def _gather(session: Session, clients: list[str], timeout: float, check: Callabl
         time.sleep(jobs.POLL)
 
 
-def _check(params: Params, running: dict[str, processes.Started], work: Path) -> None:
-    """
-    Raises:
-        UserError: the server has ended, or a client and losses are failures.
-    """
-    for name, process in running.items():
-        if process.dead and (name == HOST or params.federation.on_loss == "fail"):
-            raise UserError(f"The process of {name} has ended before the run. What it said: {process.log}")
-
-
 def _own(run: Run, client: str) -> Path:
     """What a client reads in this run: its train part, or its exported set; nothing of anybody else's."""
     if run.noisy:
@@ -101,12 +121,8 @@ def _own(run: Run, client: str) -> Path:
 def _home(work: Path, name: str, files: list[Path]) -> Path:
     """A working folder with the parameters and copies of what its owner has."""
     home = work / "homes" / name
-    for path in (Path("params.yaml"), *files):
+    for path in dict.fromkeys([Path("params.yaml"), *files]):
         if path.exists():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copy)(path, home / path)
     return home
-
-
-def _work(run: Run) -> Path:
-    return (WORK / "-".join(filter(None, [run.dataset, run.method, run.generator]))).resolve()

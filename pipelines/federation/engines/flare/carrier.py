@@ -2,8 +2,13 @@
 noticed by a ping within seconds."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from threading import Thread
+
+from nvflare.apis.signal import Signal
+from nvflare.collab.api.exceptions import CollabCallError
+from nvflare.collab.api.proxy import Proxy
 
 from pipelines.blocks.federation import Federation
 from pipelines.federation.messages import Payload, Reply
@@ -20,10 +25,14 @@ class Lost(Exception):
 class Carrier:
     """clients: {name: NVFlare's proxy}. lost: {client: why}, by `on_loss: skip`. moment: what was asked last."""
 
-    clients: dict[str, Callable]
+    clients: dict[str, Proxy]
     settings: Federation
     lost: dict[str, str] = field(default_factory=dict)
     moment: str = ""
+
+    def __post_init__(self):
+        for proxy in self.clients.values():  # all share one signal: each gets its own, which the common one sets, too
+            proxy.backend.abort_signal = Signal(parent=proxy.backend.abort_signal)
 
     def call(self, payload: Payload) -> list[Reply]:
         """One round. A client that has left for want of budget gives no reply, and is not lost.
@@ -53,9 +62,7 @@ class Carrier:
             Lost: as `call`.
         """
         self.moment = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
-        with ThreadPoolExecutor(2 * len(self.clients)) as threads:  # calls, and pings beside them
-            asked = {threads.submit(self._one, client, name, arguments): client for client in self._left()}
-            found = dict(self._gather(asked, threads))
+        found = dict(self._gather({_begun(self._one, client, name, arguments): client for client in self._left()}))
         if not found:
             raise Lost("no client is left")
         return sorted(found.items())
@@ -70,7 +77,7 @@ class Carrier:
             raise Refused(answer["refused"] if isinstance(answer, dict) else "its answer is none")
         return answer
 
-    def _gather(self, asked: dict[Future, str], threads: ThreadPoolExecutor) -> Iterator[tuple[str, dict]]:
+    def _gather(self, asked: dict[Future, str]) -> Iterator[tuple[str, dict]]:
         pending, pings = set(asked), {}
         while pending:
             done, pending = wait(pending, timeout=PING_EVERY, return_when=FIRST_COMPLETED)
@@ -81,14 +88,14 @@ class Carrier:
                 else:
                     self._lose(client, f"it refused: {error}" if isinstance(error, Refused) else _told(error))
             if not done:
-                pending = {future for future in pending if self._alive(asked[future], pings, threads)}
+                pending = {future for future in pending if self._alive(asked[future], pings)}
 
-    def _alive(self, client: str, pings: dict[str, Future], threads: ThreadPoolExecutor) -> bool:
+    def _alive(self, client: str, pings: dict[str, Future]) -> bool:
         """What the last ping said, if it is back; then another goes out."""
         ping = pings.get(client)
         if ping and not ping.done():
             return True
-        pings[client] = threads.submit(self._ping, client)
+        pings[client] = _begun(self._ping, client)
         if ping and ping.exception():
             self._lose(client, "it does not answer")
             return False
@@ -98,10 +105,26 @@ class Carrier:
         self.clients[client](timeout=self.settings.ping_timeout).alive()
 
     def _lose(self, client: str, why: str) -> None:
+        self.clients[client].backend.abort_signal.trigger(why)  # or its last call would hold up the job's end
         if self.settings.on_loss == "fail":
             raise Lost(f"{client} was lost ({self.moment}): {why}")
         self.lost[client] = f"{self.moment}: {why}"
 
 
+def _begun(function: Callable, *arguments) -> Future:
+    """In a thread that nobody need wait for: a call of a dead client returns when its time is over, hours later."""
+    future = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return future
+
+
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    """A client of ours raises nothing: what failed then is the network, and NVFlare speaks of time-outs of hours."""
+    return "it does not answer" if isinstance(error, CollabCallError) else f"{type(error).__name__}: {error}"

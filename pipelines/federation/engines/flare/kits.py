@@ -14,6 +14,8 @@ from nvflare.lighter.provisioner import Provisioner
 from pipelines.federation.engines.flare.jobs import ADMIN, CLIENT, CONTROLLER, EXECUTOR, SERVER
 
 PROJECT = "fedlens"
+LAUNCHER = "pipelines.federation.engines.flare.launcher.Launcher"
+HEARTBEAT = 30.0  # seconds without one until a client counts as gone; one comes every ten. NVFlare: 600
 NEVER = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 STREAMERS = ("site_log_streamer", "log_receiver")
 
@@ -50,6 +52,11 @@ def _narrow(local: Path, classes: list[str]) -> None:
     resources = json.loads((local / "resources.json.default").read_text())
     resources |= {"class_list_enforcement_mode": "enforce", "class_allow_list": classes, "allow_log_streaming": False}
     resources["components"] = [part for part in resources["components"] if part["id"] not in STREAMERS]
+    for server in resources.get("servers", []):
+        server["heart_beat_timeout"] = HEARTBEAT
+    for part in resources["components"]:
+        if part["path"].endswith(".ClientProcessJobLauncher"):
+            part["path"] = LAUNCHER
     (local / "resources.json").write_text(json.dumps(resources, indent=1))
     rights = ("submit_job", "manage_job", "download_job", "view", "operate")
     permissions = {"project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}}

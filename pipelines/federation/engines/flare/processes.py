@@ -1,5 +1,5 @@
 """Server and clients as processes of this machine, each in a working folder and with a certificate of its own; ended
-by their recorded ids, whatever happens."""
+by their ids, whatever happens."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -19,48 +19,44 @@ GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
 class Started:
-    """A participant's process, and all that it starts, in a session of its own."""
+    """A participant's process, in a session of its own."""
 
     def __init__(self, kit: Path, home: Path, log: Path, environment: Mapping[str, str]):
+        self.name, self.log = kit.name, log
         paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         own = {**os.environ, **environment, HOME: str(home.resolve()), "PYTHONPATH": paths, "PATH": programs}
         command = ["bash", str((kit / "startup/sub_start.sh").resolve()), "--once"]
-        self.name, self.log = kit.name, log
         settle(kit)
         with log.open("w") as said:
             streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
             self.process = subprocess.Popen(command, env=own, start_new_session=True, cwd=kit, **streams)
-        (kit / "pid").write_text(f"{self.process.pid}\n")
 
     @property
     def dead(self) -> bool:
         return self.process.poll() is not None
 
-    def signal(self, number: int) -> None:
-        """To it and all that it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
 
-    @property
-    def gone(self) -> bool:
-        """Whether nothing of it is left."""
-        self.process.poll()
-        try:
-            os.killpg(self.process.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-
-def end(running: Iterable[Started]) -> None:
-    """All of them, and all that they started: asked first, then made to."""
+def end(homes: Path) -> None:
+    """All processes that work in a folder of `homes`: asked first, then made to. Found by what they were started with:
+    NVFlare puts job processes into sessions of their own, and they outlive a parent that was killed."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for one in running:
-            one.signal(number)
         until = time.monotonic() + GRACE
-        while time.monotonic() < until and not all(one.gone for one in running):
+        for process in _working_in(homes):
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        while _working_in(homes) and time.monotonic() < until:
             time.sleep(0.1)
+
+
+def _working_in(homes: Path) -> list[int]:
+    """Process ids. A zombie has no environment any more, and is none."""
+    mark, found = f"{HOME}={homes.resolve()}{os.sep}".encode(), []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # gone meanwhile, or another user's
+            if any(line.startswith(mark) for line in file.read_bytes().split(b"\0")):
+                found.append(int(file.parent.name))
+    return found
 
 
 @contextmanager
@@ -76,7 +72,9 @@ def started(
                 running[name] = Started(kits / name, home, logs / f"{name}.log", environment)
             yield running
         finally:
-            end(running.values())
+            end(next(iter(homes.values())).parent)
+            for process in running.values():
+                process.process.wait()
 
 
 @contextmanager
