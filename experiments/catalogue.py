@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from experiments import notes, pages, pictures, store, tables
+from experiments.summaries import by
 from pipelines.files import write_csv, write_text
 from pipelines.reporting import canvas
 
@@ -84,7 +85,7 @@ def write(name: str, rows: list[dict]) -> None:
     """NAME.csv, NAME.md and NAME.png in the folder of results, from kept runs."""
     experiment = EXPERIMENTS[name]
     table = experiment.table(rows)
-    seeds = sorted({row["seed"] for row in rows})
+    seeds = {dataset: sorted({row["seed"] for row in own}) for dataset, own in by(rows, "dataset").items()}
     write_csv(store.RESULTS / f"{name}.csv", table)
     page = pages.page(name, experiment.title, experiment.notes, experiment.columns, table, seeds)
     write_text(store.RESULTS / f"{name}.md", page)

@@ -96,11 +96,17 @@ GAINS = [
 ]
 
 
-def page(name: str, title: str, notes: str, columns: list[Column], rows: list[dict], seeds: list[int]) -> str:
-    """The whole file. rows: of a table of `tables.py`."""
-    parts = [f"# {title}", f"`python -m experiments {name}`; seeds {', '.join(map(str, seeds))}.", *notes.split("\n\n")]
+def page(
+    name: str, title: str, notes: str, columns: list[Column], rows: list[dict], seeds: dict[str, list[int]]
+) -> str:
+    """The whole file. rows: of a table of `tables.py`. seeds: of each data set's runs."""
+    parts = [f"# {title}", f"`python -m experiments {name}`", *notes.split("\n\n")]
     for dataset, own in by(rows, "dataset").items():
-        parts += [f"## {dataset}", _table(columns, own)]
+        told = ", ".join(map(str, seeds[dataset]))
+        parts += [
+            f"## {dataset}, {'seeds' if len(seeds[dataset]) > 1 else 'one run, seed'} {told}",
+            _table(columns, own),
+        ]
     return "\n\n".join([*parts, f"![{title}]({name}.png)"]) + "\n"
 
 

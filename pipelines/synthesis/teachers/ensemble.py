@@ -5,6 +5,7 @@ numbers (each block has a stream of its own), of checkpoints, and of what a work
 of processes nor the order in which they answer changes a byte of the votes, which are sums of integers.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pipelines import seeds
 from pipelines.datasets.containers import Images
 from pipelines.files import read_arrays, write_arrays
 from pipelines.synthesis.teachers.block import Ballot, Block
+from pipelines.training.tensors import State
 
 SIZES = {"cpu": 16, "cuda": 512}  # teachers per block: enough work per call, and on a CPU still within its caches
 
@@ -74,13 +76,19 @@ class Ensemble:
         on_device = torch.tensor(fakes, device=self.device), torch.tensor(labels, device=self.device)
         return sum(block.poll(*on_device, training, self.ballot) for block in self.blocks.values())
 
-    def save(self, folder: Path) -> None:
+    def states(self) -> dict[int, State]:
+        """Of each block by its number."""
+        return {number: block.state() for number, block in self.blocks.items()}
+
+    def restore(self, states: dict[int, State]) -> None:
         for number, block in self.blocks.items():
-            write_arrays(_file(folder, number), block.state())
+            block.restore(states[number])
+
+    def save(self, folder: Path) -> None:
+        write(folder, self.states())
 
     def load(self, folder: Path) -> None:
-        for number, block in self.blocks.items():
-            block.restore(read_arrays(_file(folder, number)))
+        self.restore(read(folder, self.blocks))
 
 
 def _block(recipe: Recipe, shard: Images, owner: np.ndarray, number: int) -> Block:
@@ -97,6 +105,16 @@ def _block(recipe: Recipe, shard: Images, owner: np.ndarray, number: int) -> Blo
         wrong_labels=recipe.wrong_labels,
         device=recipe.device,
     )
+
+
+def write(folder: Path, states: dict[int, State]) -> None:
+    """A file per block: how many processes wrote them does not show."""
+    for number, state in states.items():
+        write_arrays(_file(folder, number), state)
+
+
+def read(folder: Path, numbers: Iterable[int]) -> dict[int, State]:
+    return {number: read_arrays(_file(folder, number)) for number in numbers}
 
 
 def _file(folder: Path, number: int) -> Path:

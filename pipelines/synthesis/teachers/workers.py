@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,15 +18,22 @@ import torch
 
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
+from pipelines.synthesis.teachers import machines
 from pipelines.synthesis.teachers.block import Ballot
 from pipelines.synthesis.teachers.ensemble import Ensemble, Recipe
+from pipelines.synthesis.teachers.shares import answered, shares, unanswered
 
 LEAST_WEIGHTS = 5_000_000  # of all teachers: below, starting processes takes longer than the run
 
 
 @contextmanager
 def assembled(recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot) -> Iterator["Ensemble | Workers"]:
-    """The teachers, in this process or in several; they end with the block."""
+    """The teachers, in this process, in several, or on several machines; they end with the block."""
+    if machines.several():
+        with machines.together() as group:
+            group.start(recipe, shard, owner, ballot)
+            yield group
+        return
     count = wanted(recipe)
     if count == 1:
         yield Ensemble(recipe, shard, owner, ballot)
@@ -74,12 +80,7 @@ class Workers:
             self.processes.append(process)
 
     def start(self, recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot) -> None:
-        parts = []
-        for number in range(len(self.processes)):
-            mine = recipe.blocks[number :: len(self.processes)]
-            rows = np.flatnonzero(np.isin(owner // recipe.size, mine))
-            parts.append((recipe, shard[rows], owner[rows], ballot, mine))
-        self._ask(parts)
+        self._ask(shares(recipe, shard, owner, ballot, len(self.processes)))
 
     def poll(self, fakes: np.ndarray, labels: np.ndarray, training: int) -> np.ndarray:
         return sum(self._ask([("poll", fakes, labels, training)] * len(self.processes)))
@@ -105,10 +106,7 @@ class Workers:
                 connection.send(question)
             answers = [connection.recv() for connection in self.connections]
         except (EOFError, OSError):
-            raise UserError(
-                "A process that trains teachers ended before its time, most often because memory ran out. Take fewer "
-                "or smaller teachers (synthesis.datalens), then run again: it goes on from its last checkpoint."
-            ) from None
+            raise unanswered() from None
         for failure, _ in answers:
             if isinstance(failure, Exception):
                 raise failure
@@ -126,18 +124,8 @@ def _serve(connection) -> None:
             question = connection.recv()
         except (EOFError, OSError):
             return
-        try:
-            if ensemble is None:
-                ensemble, answer = Ensemble(*question), None
-            else:
-                answer = getattr(ensemble, question[0])(*question[1:])
-            connection.send((None, answer))
-        except UserError as error:
-            connection.send((error, None))
-        except Exception:
-            connection.send(
-                (RuntimeError(f"in {multiprocessing.current_process().name}:\n{traceback.format_exc()}"), None)
-            )
+        ensemble, answer = answered(ensemble, question)
+        connection.send(answer)
 
 
 def _end_with_parent() -> None:

@@ -35,7 +35,7 @@ def carried(params: Params, run: Run) -> Carried:
             return running.carry(run)
     if KIT not in os.environ:
         raise UserError(f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit.")
-    return _submitted(params, run, Path(os.environ[KIT]), work, lambda: None)
+    return _read(submitted(params, run, run.terms(params), Path(os.environ[KIT]), work, lambda: None))
 
 
 class Network(NamedTuple):
@@ -47,7 +47,11 @@ class Network(NamedTuple):
     running: dict[str, processes.Started]
 
     def carry(self, run: Run) -> Carried:
-        return _submitted(self.params, run, self.kits / jobs.ADMIN, self.work, self.check)
+        return _read(self.folder(run, run.terms(self.params)))
+
+    def folder(self, run: Run, terms: dict) -> Path:
+        """What the server left."""
+        return submitted(self.params, run, terms, self.kits / jobs.ADMIN, self.work, self.check)
 
     def check(self) -> None:
         """
@@ -83,15 +87,20 @@ def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> I
     shutil.rmtree(work)
 
 
-def _submitted(params: Params, run: Run, kit: Path, work: Path, check: Callable[[], None]) -> Carried:
+def submitted(params: Params, run: Run, terms: dict, kit: Path, work: Path, check: Callable[[], None]) -> Path:
+    """The folder that the server left, fetched.
+
+    check: called at every look; raises where waiting is in vain.
+    """
     settings, clients = params.federation, sorted(params.clients)
-    session = jobs.connect(kit, settings.start_timeout, check)
-    try:
+    with jobs.connected(kit, settings.start_timeout, check) as session:
         _gather(session, clients, settings.start_timeout, check)
-        jobs.write(work / "job", run, run.terms(params), clients, settings)
-        found = jobs.read(jobs.carry(session, work / "job", check))
-    finally:
-        session.close()
+        jobs.write(work / "job", run, terms, clients, settings)
+        return jobs.carry(session, work / "job", check)
+
+
+def _read(folder: Path) -> Carried:
+    found = jobs.read(folder)
     for client, why in found.history.cost.get("lost", {}).items():
         print(f"  {client} was lost on the way, and the run went on without it: {why}")
     return found

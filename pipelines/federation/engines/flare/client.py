@@ -14,6 +14,7 @@ from collections.abc import Callable
 from nvflare.collab import collab
 
 from pipelines import config
+from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare.homes import HOME
@@ -23,11 +24,13 @@ from pipelines.federation.runs import Run, named
 from pipelines.federation.serving import gate
 
 log = logging.getLogger("fedlens.client")
-ELSEWHERE = "it failed; why stands in the client's own log"
+NOT_ALLOWED = "its own parameters, records or ledger do not allow it; why stands in the client's log"
+FAILED = "it failed; why stands in the client's log"
 
 
 def told(function: Callable) -> Callable:
-    """The answer, or {"refused": why}; of anything else the caller learns that it failed."""
+    """The answer, or {"refused": why}. Only a refusal's own words leave: what a ledger or a file says of the client is
+    the client's, and of anything else the caller learns that it failed."""
 
     @functools.wraps(function)
     def wrapped(self, *args, **kwargs) -> dict:
@@ -35,14 +38,28 @@ def told(function: Callable) -> Callable:
             if collab.caller != "server":
                 raise Refused("only the server of this job is answered")
             return function(self, *args, **kwargs)
-        except (Refused, UserError) as refusal:
+        except Refused as refusal:
             log.warning("%s: refused: %s", function.__name__, refusal)
             return {"refused": str(refusal)}
+        except UserError as error:
+            log.warning("%s: refused: %s", function.__name__, error)
+            return {"refused": NOT_ALLOWED}
         except Exception:
             log.exception("%s failed", function.__name__)
-            return {"refused": ELSEWHERE}
+            return {"refused": FAILED}
 
     return wrapped
+
+
+def known(params: Params, names: dict) -> Run:
+    """
+    Raises:
+        Refused: these parameters know no such run. The words are the server's own names.
+    """
+    try:
+        return named(params, names)
+    except UserError as error:
+        raise Refused(str(error)) from None
 
 
 class Client:
@@ -59,13 +76,13 @@ class Client:
     def describe(self, names: dict) -> dict:
         """{"terms": digests of what both sides must have alike}."""
         params = config.load()
-        return {"terms": named(params, names).terms(params)}
+        return {"terms": known(params, names).terms(params)}
 
     @collab.publish
     @told
     def exported(self, names: dict) -> dict:
         """The client's released set, {"images", "labels"}: what it hands out anyway."""
-        run = named(config.load(), names)
+        run = known(config.load(), names)
         (data,) = exports.images(run.dataset, [collab.site_name], run.generator).values()
         return {"images": data.images, "labels": data.labels}
 
@@ -77,7 +94,7 @@ class Client:
             if self.gate:
                 raise Refused("this job has begun: another run needs a job of its own")
             params = config.load()
-            self.run = named(params, names)
+            self.run = known(params, names)
             self.gate = gate(params, self.run, collab.site_name, pool)
         log.info("%s: ready", self.run)
         return {}

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
@@ -39,14 +40,23 @@ def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Fed
     _json(folder / "client/config/config_fed_client.json", {"format_version": 2, **joined})
 
 
-def connect(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
-    """A session of the submitter's, until the server answers.
+@contextmanager
+def connected(kit: Path, timeout: float, check: Callable[[], None]) -> Iterator[Session]:
+    """A session of the submitter's, once the server answers.
 
     Raises:
         UserError: it does not within `timeout` seconds.
 
     check: called at every look; raises where waiting is in vain.
     """
+    session = _session(kit, timeout, check)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
     began = time.monotonic()
     while True:
         try:

@@ -18,19 +18,28 @@ ROOT = Path(__file__).resolve().parents[4]  # of this checkout
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
+def command(kit: Path) -> list[str]:
+    """Runs the kit's participant in the foreground."""
+    return ["bash", str((kit / "startup/sub_start.sh").resolve()), "--once"]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Of a participant that works in `home`: this checkout's code, this Python."""
+    modules = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, HOME: str(home.resolve()), "PYTHONPATH": modules, "PATH": programs}
+
+
 class Started:
     """A participant's process, in a session of its own."""
 
-    def __init__(self, kit: Path, home: Path, log: Path, environment: Mapping[str, str]):
+    def __init__(self, kit: Path, home: Path, log: Path, more: Mapping[str, str]):
         self.name, self.log = kit.name, log
-        paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        own = {**os.environ, **environment, HOME: str(home.resolve()), "PYTHONPATH": paths, "PATH": programs}
-        command = ["bash", str((kit / "startup/sub_start.sh").resolve()), "--once"]
         settle(kit)
         with log.open("w") as said:
             streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
-            self.process = subprocess.Popen(command, env=own, start_new_session=True, cwd=kit, **streams)
+            own = {**environment(home), **more}
+            self.process = subprocess.Popen(command(kit), env=own, start_new_session=True, cwd=kit, **streams)
 
     @property
     def dead(self) -> bool:
@@ -60,16 +69,17 @@ def _working_in(homes: Path) -> list[int]:
 
 
 @contextmanager
-def started(
-    kits: Path, homes: Mapping[str, Path], logs: Path, environment: Mapping[str, str]
-) -> Iterator[dict[str, Started]]:
-    """{name: its process}, of all participants that have a home, while the block runs; then none of them is left."""
+def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str, str]) -> Iterator[dict[str, Started]]:
+    """{name: its process}, of all participants that have a home, while the block runs; then none of them is left.
+
+    more: of their environments.
+    """
     logs.mkdir(parents=True, exist_ok=True)
     running: dict[str, Started] = {}
     with _interruptible():
         try:
             for name, home in homes.items():
-                running[name] = Started(kits / name, home, logs / f"{name}.log", environment)
+                running[name] = Started(kits / name, home, logs / f"{name}.log", more)
             yield running
         finally:
             end(next(iter(homes.values())).parent)

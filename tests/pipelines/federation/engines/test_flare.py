@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,38 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
         assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
     assert {**here.cost, "seconds": 0} == {**there.cost, "seconds": 0}
     assert here.curves == there.curves
+
+
+def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, runs):
+    """`remote`: what runs elsewhere is found by the submitter's kit; each client's params.yaml names itself only."""
+    params, run, work = config.load(), SYNTHETIC[1], project.path / ".scratch/nvflare/remote"
+    own, homes = carried.laid_out(params, [run], work)
+
+    def alone(client: str, content: dict) -> None:
+        content["clients"] = {client: {"epsilon": 7.0}}
+        content["partition"]["clients"] = [client]
+
+    for client in CLIENTS:
+        Project(homes[client]).edit(partial(alone, client))
+    apart = params.model_copy(update={"federation": params.federation.model_copy(update={"mode": "remote"})})
+    with pytest.raises(UserError, match="FEDLENS_KIT must name the folder"):
+        carried.carried(apart, run)
+    with processes.started(own, homes, work / "logs", {}):
+        monkeypatch.setenv("FEDLENS_KIT", str(own / jobs.ADMIN))
+        found = carried.carried(apart, run)
+    for ours, theirs in zip(runs[0][run].history.models, found.history.models, strict=True):
+        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+
+
+def test_other_parameters_at_a_client_fail_the_run_by_name(project):
+    params, run, work = config.load(), SYNTHETIC[1], project.path / ".scratch/nvflare/terms"
+    own, homes = carried.laid_out(params, [run], work)
+    Project(homes["c2"]).edit(lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01))
+    with (
+        pytest.raises(UserError, match="c2 and the server have different parameters for this run: settings"),
+        carried.network(params, own, homes, work) as network,
+    ):
+        network.carry(run)
 
 
 def test_noisy_training_gives_the_same_bytes(runs):

@@ -1,0 +1,105 @@
+"""Seconds per round of one federation, in this process and over NVFlare on loopback, by size of the weights.
+
+    python -m benchmarks.engine_round
+
+Three clients answer with what they were sent, through the gate that every client has; the server takes FedAvg's mean.
+Nothing is trained: what is left is what carrying costs. Writes benchmarks/results/engine_round.json.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+from nvflare.collab import collab
+
+from benchmarks.common import publish
+from pipelines import config
+from pipelines.federation import rounds
+from pipelines.federation.algorithms import fedavg
+from pipelines.federation.engines.flare import carried, jobs
+from pipelines.federation.engines.flare import server as served
+from pipelines.federation.engines.flare.carrier import Carrier
+from pipelines.federation.engines.flare.client import Client, told
+from pipelines.federation.engines.flare.homes import HISTORY
+from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.messages import Payload, Server
+from pipelines.federation.protocol import Gate
+from pipelines.federation.runs import Run
+from pipelines.files import read_json, write_json
+from pipelines.training.tensors import State
+
+NAME, MEGABYTES, ROUNDS, LAYERS = "engine_round", (1, 10, 50), 5, 8
+RUN = Run("digits", "fedavg", "dp_moments")
+
+
+def weights(megabytes: int) -> State:
+    """float32, in as many arrays as a small network has."""
+    rng = np.random.default_rng(megabytes)
+    return {
+        f"layer{number}": rng.standard_normal(megabytes * 250_000 // LAYERS, np.float32) for number in range(LAYERS)
+    }
+
+
+def gate(megabytes: int) -> Gate:
+    return Gate(lambda payload: Payload(payload.arrays, {"images": 1}), weights(megabytes), ROUNDS)
+
+
+def seconds(engine, megabytes: int) -> float:
+    """Per round."""
+    history = rounds.run(Server(weights(megabytes)), fedavg.server_step, engine, rounds=ROUNDS, name=f"{megabytes} MB")
+    return history.cost["seconds"] / ROUNDS
+
+
+class Echo(Client):
+    """A client that is made ready with a size instead of a run."""
+
+    @collab.publish
+    @told
+    def begin(self, names: dict, pool: dict) -> dict:
+        self.gate = gate(names["megabytes"])
+        return {}
+
+
+class Relay(served.Server):
+    """The server of the benchmark."""
+
+    @collab.main
+    def main(self) -> None:
+        carrier, found = Carrier({proxy.name: proxy for proxy in collab.clients}, config.load().federation), {}
+        for megabytes in MEGABYTES:
+            carrier.ask("begin", names={"megabytes": megabytes}, pool={})
+            found[megabytes] = seconds(carrier, megabytes)
+        folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
+        write_json(folder / HISTORY, {str(megabytes): value for megabytes, value in found.items()})
+
+
+def over_nvflare(params: config.Params) -> dict[str, float]:
+    """{size: seconds per round}, all sizes by the same processes."""
+    jobs.SERVER, jobs.CLIENT = (f"benchmarks.{NAME}.{kind}" for kind in ("Relay", "Echo"))
+    work = (carried.WORK / NAME).resolve()
+    kits, homes = carried.laid_out(params, [], work)
+    allowed = {carried.HOST: [jobs.SERVER, jobs.CONTROLLER]} | {
+        client: [jobs.CLIENT, jobs.EXECUTOR] for client in params.clients
+    }
+    for name, classes in allowed.items():
+        file = kits / name / "local/resources.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "class_allow_list": classes}))
+    with carried.network(params, kits, homes, work) as network:
+        return read_json(network.folder(RUN, {}) / HISTORY)
+
+
+def main() -> None:
+    params = config.load()
+    three = params.model_copy(update={"clients": dict(list(params.clients.items())[:3])})
+    shutil.rmtree(carried.WORK / NAME, ignore_errors=True)
+    there, rows = over_nvflare(three), []
+    for megabytes in MEGABYTES:
+        here = seconds(InProcess({client: gate(megabytes).answer for client in three.clients}), megabytes)
+        found = {"inprocess_seconds": here, "nvflare_seconds": there[str(megabytes)]}
+        rows.append({"megabytes": megabytes, **found, "added_seconds": there[str(megabytes)] - here})
+    publish(NAME, rows, clients=len(three.clients), rounds=ROUNDS)
+
+
+if __name__ == "__main__":
+    main()
