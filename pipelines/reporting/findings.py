@@ -67,13 +67,16 @@ def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
 
 def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:
     """{kind: {sentence: [CLIENT/RELEASE, ...]}}: the gravest kind first, equal sentences told once."""
-    found = {kind: {} for kind in ("NOT PRIVATE", "Weak plan", "Quality")}
+    found = {kind: {} for kind in ("NOT PRIVATE", "Lost on the way", "Weak plan", "Quality")}
     for kind, text, where in _complaints(summary):
         found[kind].setdefault(text, []).append(where)
     return {kind: texts for kind, texts in found.items() if texts}
 
 
 def _complaints(summary: dict) -> Iterator[tuple[str, str, str]]:
+    for name, method in summary["methods"].items():
+        for client, why in method["lost"].items():
+            yield "Lost on the way", f"The run went on without {client}, from {why}.", name
     for client, entry in summary["clients"].items():
         for name, release in (entry["generators"] | entry["dp_baselines"]).items():
             where = f"{client}/{name}"

@@ -53,6 +53,7 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         "upper_bound": results.get("upper_bound", False),
         **budgets.costliest(budgets.of_method(name, run)),
         **{field: run["costs"][name].get(field) for field in COST},
+        "lost": run["costs"][name].get("lost", {}),
         "clients": {client: entry["after"]["accuracy"] for client, entry in zip(clients, entries, strict=True)},
     }
 

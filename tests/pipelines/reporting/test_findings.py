@@ -6,6 +6,13 @@ def test_warnings_are_told_once_with_all_their_places(run):
     assert found == {"Weak plan": {"only noise": ["a/datalens", "b/datalens"]}}
 
 
+def test_a_client_that_a_run_went_on_without_is_a_warning(run):
+    summary = run.summary()
+    summary["methods"]["pppfl/datalens"]["lost"] = {"b": "round 3: it does not answer"}
+    (told,) = findings.warnings(summary)["Lost on the way"].items()
+    assert told == ("The run went on without b, from round 3: it does not answer.", ["pppfl/datalens"])
+
+
 def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
     found = list(findings.facts(run.summary()))
     assert ("Best mean at home", "0.700", "pppfl/datalens: mean 0.700, worst 0.500 (b)") in found
