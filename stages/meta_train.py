@@ -16,6 +16,7 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
+    privacy = {**exports.privacy(*of), "releases": exports.releases(*of)}  # a missing card is told before the rounds
     history = on_synthetic(params, Run(dataset, "pppfl", generator))
     curves = [
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
@@ -23,7 +24,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     with new_folder(paths.initial(dataset, generator)) as folder:
         outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
-        write_json(folder / "privacy.json", {**exports.privacy(*of), "releases": exports.releases(*of)})
+        write_json(folder / "privacy.json", privacy)
     with new_folder(paths.cost(dataset, generator)) as folder:
         write_json(folder / paths.COST, history.cost)
         season(folder, dataset, "all-clients")

@@ -63,7 +63,13 @@ def _released(
     data = {client: shard.train for client, shard in shards_of.items()}
     together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
     elsewhere = params.federation.engine != "inprocess"
-    facts = {"data": [*together, releases.digest(public), *(["over a network"] if elsewhere else [])]}
+    facts = {
+        "data": [
+            *together,
+            releases.digest(public),
+            *([f"over a network, {params.federation.on_loss} on loss"] if elsewhere else []),
+        ]
+    }
     entries = {
         client: entry(
             algorithm,

@@ -5,6 +5,7 @@ server cannot ask for less noise, more steps or other records. A synthetic metho
 a noisy one its train part, within an account that its ledger has entered before the first answer.
 """
 
+import os
 import secrets
 
 import numpy as np
@@ -21,6 +22,8 @@ from pipelines.federation.protocol import Gate, Refused
 from pipelines.federation.runs import Run
 from pipelines.federation.task import algorithm, extra, handler
 from pipelines.training.tensors import state_of
+
+NOISY = "FEDLENS_SERVES_NOISY"  # of the environment: set by a stage that starts its own clients, and by nobody else
 
 
 def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
@@ -59,6 +62,8 @@ def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
 
 def _noisy(params: Params, run: Run, client: str) -> Gate:
     settings = run.settings(params)
+    if NOISY not in os.environ:
+        raise UserError("Noisy training on private records is served in federation.mode 'local' alone.")
     if settings.warm_start:
         raise UserError(f"{run.method!r} starts from images that clients release together: in one process only.")
     module, build = federated.family(settings), own.network(params, run.dataset, settings)

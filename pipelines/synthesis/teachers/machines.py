@@ -4,9 +4,10 @@
     RANK=0 WORLD_SIZE=2 MASTER_ADDR=.. MASTER_PORT=.. dvc repro train_generator@..                       # at the shard
 
 The machine with the shard is rank 0: it sends each helper the records of that helper's teachers, then the fakes of each
-step, and adds up integer vote sums, so neither the number of machines nor their speed changes a byte. It alone draws
-noise and writes checkpoints. gloo neither encrypts nor checks who calls: **private records cross**, so all of it
-belongs into one owner's own network, behind its firewall. A helper serves one run and ends.
+step, and adds up integer vote sums, so neither the number of machines nor their speed changes a byte, as long as they
+are of one kind. It alone draws noise and writes checkpoints. gloo neither encrypts nor checks who calls, **private
+records cross, and whoever reaches the port can run code**: all of it belongs into one owner's own network, behind its
+firewall. A helper serves one run and ends.
 """
 
 import datetime
@@ -78,13 +79,14 @@ class Machines:
         Raises:
             UserError: a machine is gone.
         """
+        self.broken = True  # until all have answered: an interruption between would leave the helpers in another call
         try:
             self.own, answer = answered(self.own, _scattered(questions))
             answers = [None] * self.count
             dist.gather_object(answer, answers)
         except RuntimeError:  # gloo's word for a closed connection
-            self.broken = True
             raise unanswered() from None
+        self.broken = False
         for failure, _ in answers:
             if isinstance(failure, Exception):
                 raise failure

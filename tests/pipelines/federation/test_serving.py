@@ -11,10 +11,10 @@ from pipelines.errors import UserError
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Refused
 from pipelines.federation.runs import Run
-from pipelines.federation.serving import gate
+from pipelines.federation.serving import NOISY, gate
 from pipelines.privacy.ledger import Ledger
 
-SYNTHETIC, NOISY = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
+SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def home(_built, tmp_path, monkeypatch) -> Project:
     shutil.copy(_built / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
+    monkeypatch.setenv(NOISY, "1")  # as a stage does that starts its own clients
     return Project(tmp_path)
 
 
@@ -52,7 +53,7 @@ def test_anothers_set_is_not_there(home):
 def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every_beginning(home):
     params = config.load()
     for times in (1, 2):
-        served = gate(params, NOISY, "c0", {})
+        served = gate(params, NOISY_RUN, "c0", {})
         assert [entry["mechanism"] for entry in opened()] == ["dpsgd"] * times
         served.answer(Payload(first(served).arrays, {"round": 1, "noise_factor": 1.0, "local_steps": 2}))
     ledger = Ledger(config.Path("ledgers/own/c0.jsonl"), delta=1e-5)
@@ -61,17 +62,24 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
     assert served.end()["steps"] == 2
 
 
+def test_an_organisations_own_client_serves_no_noisy_training(home, monkeypatch):
+    monkeypatch.delenv(NOISY)
+    with pytest.raises(UserError, match=r"in federation.mode 'local' alone"):
+        gate(config.load(), NOISY_RUN, "c0", {})
+    assert not opened()
+
+
 def test_a_lifetime_cap_refuses_the_run_and_spends_nothing(home):
     home.edit(lambda params: params["clients"]["c0"].update(lifetime_epsilon=1.0))
     with pytest.raises(UserError, match="Nothing was spent"):
-        gate(config.load(), NOISY, "c0", {})
+        gate(config.load(), NOISY_RUN, "c0", {})
     assert not opened()
 
 
 def test_a_server_cannot_ask_for_more_steps_than_the_budget_buys(home):
     """It asks for a million a round; the account gives what was planned, and then the client has left."""
     params = config.load()
-    served, planned = gate(params, NOISY, "c0", {}), params.training("own", "dpsgd")
+    served, planned = gate(params, NOISY_RUN, "c0", {}), params.training("own", "dpsgd")
     asked = {"noise_factor": 1.0, "local_steps": 10**6}
     answers = [served.answer(Payload(first(served).arrays, {"round": number, **asked})) for number in (1, 2)]
     assert answers[0].scalars["steps"] == planned.rounds * planned.local_steps and answers[1] is None

@@ -18,6 +18,7 @@ from pipelines.federation.engines.flare import jobs, processes
 from pipelines.federation.engines.flare.homes import KIT
 from pipelines.federation.engines.flare.kits import provision
 from pipelines.federation.runs import Run
+from pipelines.federation.serving import NOISY
 
 WORK = paths.SCRATCH / "nvflare"
 HOST = "localhost"
@@ -67,6 +68,7 @@ def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[st
     """(the folder of kits, {participant: its working folder with what it reads in these runs}), in a fresh `work`."""
     processes.end(work / "homes")  # of a stage that was killed
     shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, mode=0o700)  # keys, and copies of records
     clients = sorted(params.clients)
     kits = provision(work / "kits", clients, HOST, processes.free_ports(2))
     homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz" for run in runs])}
@@ -77,7 +79,7 @@ def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[st
 def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> Iterator[Network]:
     """Everybody's processes, while the block runs. Then keys and copies are removed, and where all went well the logs.
     Each client enters noisy runs in its own ledger, which is where the stages have it."""
-    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve())}
+    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve()), NOISY: "1"}
     try:
         with processes.started(kits, homes, work / "logs", ledgers) as running:
             yield Network(params, kits, work, running)

@@ -53,6 +53,11 @@ class Carrier:
                 self._lose(client, f"its answer is not of the protocol: {error}")
             else:
                 replies.append(reply)
+        told = [set(reply.payload.scalars) for reply in replies]
+        for reply, names in zip(list(replies), told):
+            if names != max(told, key=told.count):
+                self._lose(reply.client, "its answer is not of the protocol: other numbers than the others tell")
+                replies.remove(reply)
         return replies
 
     def ask(self, name: str, **arguments) -> list[tuple[str, dict]]:

@@ -18,6 +18,7 @@ from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare.homes import HOME
+from pipelines.federation.leading import shares_sets
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Gate, Refused
 from pipelines.federation.runs import Run, named
@@ -83,6 +84,8 @@ class Client:
     def exported(self, names: dict) -> dict:
         """The client's released set, {"images", "labels"}: what it hands out anyway."""
         run = known(config.load(), names)
+        if not shares_sets(run):
+            raise Refused("in this run no client sees another's set")
         (data,) = exports.images(run.dataset, [collab.site_name], run.generator).values()
         return {"images": data.images, "labels": data.labels}
 

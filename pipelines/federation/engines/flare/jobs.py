@@ -22,6 +22,12 @@ COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
 SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
 CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
 POLL = 0.5  # seconds
+CLIENT_FILE = "config/config_fed_client.json"
+CLIENT_APP = {  # all that a client is ever asked to run
+    "format_version": 2,
+    "executors": [{"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}],
+    "components": [{"id": "_client", "path": CLIENT, "args": {}}],
+}
 
 
 def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Federation) -> None:
@@ -34,10 +40,7 @@ def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Fed
     workflows = [{"id": "controller", "path": CONTROLLER, "args": controller}]
     served = {"workflows": workflows, "components": [{"id": "_server", "path": SERVER, "args": {}}]}
     _json(folder / "server/config/config_fed_server.json", {"format_version": 2, **served})
-    executor = {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}
-    joined = {"executors": [{"tasks": ["*"], "executor": executor}]}
-    joined["components"] = [{"id": "_client", "path": CLIENT, "args": {}}]
-    _json(folder / "client/config/config_fed_client.json", {"format_version": 2, **joined})
+    _json(folder / "client" / CLIENT_FILE, CLIENT_APP)
 
 
 @contextmanager
@@ -75,13 +78,28 @@ def carry(session: Session, job: Path, check: Callable[[], None]) -> Path:
     """
     name = session.submit_job(str(job))
     try:
-        while not session.get_job_meta(name)["status"].startswith("FINISHED"):
+        while not _finished(session, name):
             check()
             time.sleep(POLL)
     except BaseException:
         session.abort_job(name)
         raise
     return Path(session.download_job_result(name)) / "workspace"
+
+
+def _finished(session: Session, name: str, patience: int = 20) -> bool:
+    """A server that does not answer for a moment is no reason to give a run up.
+
+    Raises:
+        UserError: it has not answered for `patience` attempts.
+    """
+    for _ in range(patience):
+        try:
+            return session.get_job_meta(name)["status"].startswith("FINISHED")
+        except Exception as error:
+            why = error
+            time.sleep(POLL)
+    raise UserError(f"The server does not answer any more ({why}). The run may still be going on there.")
 
 
 def read(folder: Path) -> Carried:
@@ -92,7 +110,7 @@ def read(folder: Path) -> Carried:
     """
     if not (folder / HISTORY).exists():
         why = (folder / FAILED).read_text() if (folder / FAILED).exists() else "its server's log says why."
-        raise UserError(f"The federated run failed: {why}")
+        raise UserError(f"The federated run failed: {''.join(c if c.isprintable() else ' ' for c in why)}")
     told = read_json(folder / HISTORY)
     cost = {**told["cost"], **({"lost": told["lost"]} if told["lost"] else {})}
     return Carried(History(outcome.load_models(folder / MODELS), told["curves"], cost), told["spent"])

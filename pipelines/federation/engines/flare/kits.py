@@ -1,7 +1,7 @@
 """Start-up kits: a certificate authority, and for each participant a key, a certificate and a policy; made offline.
 
-The policies are ours and narrower than NVFlare's: a job can name two classes at a client and nothing else, brings no
-code, reads no file by shell command, and no log streams away. A client's owner may narrow them further (`local/`).
+The policies are ours and narrower than NVFlare's: a client deploys our job and no other (`narrowed`), of two classes;
+it runs no shell command, and no log streams away. A client's owner may narrow them further (`local/`).
 """
 
 import json
@@ -15,6 +15,7 @@ from pipelines.federation.engines.flare.jobs import ADMIN, CLIENT, CONTROLLER, E
 
 PROJECT = "fedlens"
 LAUNCHER = "pipelines.federation.engines.flare.launcher.Launcher"
+DEPLOYER = "pipelines.federation.engines.flare.narrowed.Deployer"
 HEARTBEAT = 30.0  # seconds without one until a client counts as gone; one comes every ten. NVFlare: 600
 NEVER = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 STREAMERS = ("site_log_streamer", "log_receiver")
@@ -57,6 +58,8 @@ def _narrow(local: Path, classes: list[str]) -> None:
     for part in resources["components"]:
         if part["path"].endswith(".ClientProcessJobLauncher"):
             part["path"] = LAUNCHER
+            resources["components"].append({"id": "app_deployer", "path": DEPLOYER, "args": {}})
+            break
     (local / "resources.json").write_text(json.dumps(resources, indent=1))
     rights = ("submit_job", "manage_job", "download_job", "view", "operate")
     permissions = {"project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}}

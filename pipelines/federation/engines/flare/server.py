@@ -33,15 +33,20 @@ class Server:
         except (UserError, Lost) as error:  # the submitter reads it there
             write_text(folder / FAILED, str(error))
             raise
+        except Exception as error:
+            write_text(folder / FAILED, f"{type(error).__name__} at the server, whose log says more")
+            raise
 
 
 def _run(folder: Path, names: dict, terms: dict) -> None:
     params = config.load()
     run, settings = named(params, names), params.federation
     proxies = {proxy.name: proxy for proxy in collab.clients}
-    if missing := sorted(set(params.clients) - set(proxies)):
+    missing = sorted(set(params.clients) - set(proxies))
+    if missing and (settings.on_loss == "fail" or len(missing) == len(params.clients)):
         raise UserError(f"Of the clients of this run, {', '.join(missing)} are not there.")
-    carrier = Carrier({client: proxies[client] for client in sorted(params.clients)}, settings)
+    carrier = Carrier({client: proxies[client] for client in sorted(set(params.clients) - set(missing))}, settings)
+    carrier.lost.update(dict.fromkeys(missing, "the start: it was not there"))
     _agree("the submitter", terms, run.terms(params))
     for client, answer in carrier.ask("describe", names=names):
         _agree(client, answer["terms"], run.terms(params))
@@ -51,10 +56,19 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     for own in pool.values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += own["images"].nbytes
         history.cost["bytes_down"] += own["images"].nbytes * len(pool)
-    spent = {client: answer["scalars"] for client, answer in carrier.ask("end") if answer["scalars"]}
+    lost = dict(carrier.lost)  # a client that is lost now has done its part
     outcome.save_models(folder / MODELS, history.models)
-    told = {"curves": history.curves, "cost": history.cost, "lost": carrier.lost, "spent": spent}
+    told = {"curves": history.curves, "cost": history.cost, "lost": lost, "spent": _spent(carrier)}
     write_json(folder / HISTORY, told)
+
+
+def _spent(carrier: Carrier) -> dict[str, dict]:
+    """{client: what its account came to}, of those that still say so."""
+    try:
+        return {client: answer["scalars"] for client, answer in carrier.ask("end") if answer.get("scalars")}
+    except Lost as error:
+        log.warning("after the last round: %s", error)
+        return {}
 
 
 def _agree(who: str, theirs: dict, ours: dict) -> None:

@@ -173,6 +173,7 @@ def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Pop
     """meta_train as users run it, over the network, until every client has begun."""
     project.edit(lambda p: (p["federation"].update(engine="nvflare", on_loss=on_loss), p["meta"].update(rounds=rounds)))
     command = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
+    shutil.rmtree(project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}", ignore_errors=True)  # logs of one before
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     stage = subprocess.Popen(command, cwd=project.path, env=ENV, **pipes)
     logs = project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/logs"
