@@ -89,12 +89,14 @@ def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does: the processes are in sessions of their own and would be left."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """SIGTERM and SIGINT end the block as Ctrl-C does, where a script has SIGINT ignored, too: the processes are in
+    sessions of their own and would be left."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def free_ports(count: int) -> tuple[int, ...]:
