@@ -17,11 +17,11 @@ from benchmarks.common import publish
 from pipelines import config
 from pipelines.federation import rounds
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.engines.flare import carried, jobs
+from pipelines.federation.engines.flare import carried, names
 from pipelines.federation.engines.flare import server as served
 from pipelines.federation.engines.flare.carrier import Carrier
 from pipelines.federation.engines.flare.client import Client, told
-from pipelines.federation.engines.flare.homes import HISTORY
+from pipelines.federation.engines.flare.names import HISTORY
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload, Server
 from pipelines.federation.protocol import Gate
@@ -76,11 +76,11 @@ class Relay(served.Server):
 
 def over_nvflare(params: config.Params) -> dict[str, float]:
     """{size: seconds per round}, all sizes by the same processes."""
-    jobs.SERVER, jobs.CLIENT = (f"benchmarks.{NAME}.{kind}" for kind in ("Relay", "Echo"))
+    names.SERVER, names.CLIENT = (f"benchmarks.{NAME}.{kind}" for kind in ("Relay", "Echo"))
     work = (carried.WORK / NAME).resolve()
     kits, homes = carried.laid_out(params, [], work)
-    allowed = {carried.HOST: [jobs.SERVER, jobs.CONTROLLER]} | {
-        client: [jobs.CLIENT, jobs.EXECUTOR] for client in params.clients
+    allowed = {carried.HOST: [names.SERVER, names.CONTROLLER]} | {
+        client: [names.CLIENT, names.EXECUTOR] for client in params.clients
     }
     for name, classes in allowed.items():
         file = kits / name / "local/resources.json"

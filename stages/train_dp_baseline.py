@@ -8,6 +8,7 @@ from pipelines import paths, releases, seeds
 from pipelines.blocks.data import Profile
 from pipelines.config import NEEDING_NO_IMAGES, Params
 from pipelines.datasets import containers, shards
+from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
 from pipelines.federation import outcome, personalise
@@ -57,19 +58,10 @@ def _released(
     sources = {client: own.source(params, dataset, algorithm, client) for client in shards_of}
     _say(algorithm, accounts)
     build()  # a network that does not fit the images must fail before anything is entered as spent
-    # a reply depends on everyone's data and noise, by the model that was broadcast: one change, and all release anew
     public = containers.load(paths.prepared(dataset) / "public.npz")
     _check_images(algorithm, settings, len(public))
     data = {client: shard.train for client, shard in shards_of.items()}
-    together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
-    elsewhere = params.federation.engine != "inprocess"
-    facts = {
-        "data": [
-            *together,
-            releases.digest(public),
-            *([f"over a network, {params.federation.on_loss} on loss"] if elsewhere else []),
-        ]
-    }
+    facts = _facts(params, data, public)
     entries = {
         client: entry(
             algorithm,
@@ -80,12 +72,12 @@ def _released(
             start=_start(profile, plans[client]),
             profile=profile,
             seed=params.seed,
-            **facts,
+            data=facts,
         )
         for client, its in accounts.items()
     }
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
-    if elsewhere:  # where each client's own process enters what it is about to release, at every attempt
+    if params.federation.engine != "inprocess":  # each client's own process enters what it releases, at every attempt
         store = releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
         return store, {client: {**each.statement, "cost": each.cost} for client, each in entries.items()}
 
@@ -101,6 +93,16 @@ def _released(
     return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}
 
 
+def _facts(params: Params, data: dict[str, Images], public: Images) -> list[str]:
+    """What tells this joint release from another: a reply depends on everyone's data and noise, by the model that was
+    broadcast. One change, and all release anew."""
+    together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
+    network = (
+        [] if params.federation.engine == "inprocess" else [f"over a network, {params.federation.on_loss} on loss"]
+    )
+    return [*together, releases.digest(public), *network]
+
+
 def _over_network(params: Params, run: Run, folder: Path) -> None:
     """
     Raises:
@@ -109,9 +111,7 @@ def _over_network(params: Params, run: Run, folder: Path) -> None:
     if run.settings(params).warm_start:
         raise mistake(f"dp_baselines.{run.method}.warm_start", "a share", "null where federation.engine is 'nvflare'")
     done = networked(params, run)
-    federated.keep(
-        folder, done.history, {**done.history.cost, **({"lost": done.lost} if done.lost else {})}, done.spent
-    )
+    federated.keep(folder, done.history, done.history.cost, done.spent)
 
 
 def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | None:

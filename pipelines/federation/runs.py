@@ -65,7 +65,7 @@ def named(params: Params, names: dict) -> Run:
     }
     for what, (value, allowed) in known.items():
         if value not in allowed:
-            raise UserError(f"This client knows no {what} {value!r} for a run that begins with {names!r}.")
+            raise UserError(f"These parameters know no {what} {value!r} for a run that begins with {names!r}.")
     if not methods.has_rounds(run.method):
         raise UserError(f"{run.method!r} is no method that clients serve: it has no rounds, or reads private records.")
     return run

@@ -15,8 +15,8 @@ from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation.engines.choice import Carried
 from pipelines.federation.engines.flare import jobs, processes
-from pipelines.federation.engines.flare.homes import KIT
 from pipelines.federation.engines.flare.kits import provision
+from pipelines.federation.engines.flare.names import ADMIN, KIT
 from pipelines.federation.runs import Run
 from pipelines.federation.serving import NOISY
 
@@ -52,7 +52,7 @@ class Network(NamedTuple):
 
     def folder(self, run: Run, terms: dict) -> Path:
         """What the server left."""
-        return submitted(self.params, run, terms, self.kits / jobs.ADMIN, self.work, self.check)
+        return submitted(self.params, run, terms, self.kits / ADMIN, self.work, self.check)
 
     def check(self) -> None:
         """

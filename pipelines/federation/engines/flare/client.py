@@ -17,7 +17,7 @@ from pipelines import config
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
-from pipelines.federation.engines.flare.homes import HOME
+from pipelines.federation.engines.flare.names import HOME
 from pipelines.federation.leading import shares_sets
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Gate, Refused

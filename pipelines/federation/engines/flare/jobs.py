@@ -12,35 +12,25 @@ from pipelines.blocks.federation import Federation
 from pipelines.errors import UserError
 from pipelines.federation import outcome
 from pipelines.federation.engines.choice import Carried
-from pipelines.federation.engines.flare.homes import FAILED, HISTORY, MODELS, RUN, TERMS
+from pipelines.federation.engines.flare import names
 from pipelines.federation.rounds import History
 from pipelines.federation.runs import Run
 from pipelines.files import read_json
 
-ADMIN = "admin@fedlens.org"
-COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
-SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
-CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
 POLL = 0.5  # seconds
-CLIENT_FILE = "config/config_fed_client.json"
-CLIENT_APP = {  # all that a client is ever asked to run
-    "format_version": 2,
-    "executors": [{"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}],
-    "components": [{"id": "_client", "path": CLIENT, "args": {}}],
-}
 
 
 def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Federation) -> None:
     """The job's folder: a description, a configuration for the server and one for clients."""
-    props = {RUN: run.names, TERMS: terms}
+    props = {names.RUN: run.names, names.TERMS: terms}
     least = len(clients) if settings.on_loss == "fail" else 1
     controller = {"server_obj_id": "_server", "sync_task_timeout": settings.start_timeout, "props": props}
     meta = {"name": folder.name, "min_clients": least, "deploy_map": {"server": ["server"], "client": clients}}
     _json(folder / "meta.json", {**meta, "resource_spec": {}})
-    workflows = [{"id": "controller", "path": CONTROLLER, "args": controller}]
-    served = {"workflows": workflows, "components": [{"id": "_server", "path": SERVER, "args": {}}]}
+    workflows = [{"id": "controller", "path": names.CONTROLLER, "args": controller}]
+    served = {"workflows": workflows, "components": [{"id": "_server", "path": names.SERVER, "args": {}}]}
     _json(folder / "server/config/config_fed_server.json", {"format_version": 2, **served})
-    _json(folder / "client" / CLIENT_FILE, CLIENT_APP)
+    _json(folder / "client" / names.CLIENT_FILE, names.CLIENT_APP)
 
 
 @contextmanager
@@ -63,7 +53,7 @@ def _session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
     began = time.monotonic()
     while True:
         try:
-            return new_secure_session(ADMIN, str(kit), timeout=5.0)
+            return new_secure_session(names.ADMIN, str(kit), timeout=5.0)
         except Exception as error:
             check()
             if time.monotonic() - began > timeout:
@@ -108,12 +98,12 @@ def read(folder: Path) -> Carried:
     Raises:
         UserError: it failed; in the server's words.
     """
-    if not (folder / HISTORY).exists():
-        why = (folder / FAILED).read_text() if (folder / FAILED).exists() else "its server's log says why."
+    if not (folder / names.HISTORY).exists():
+        why = (folder / names.FAILED).read_text() if (folder / names.FAILED).exists() else "its server's log says why."
         raise UserError(f"The federated run failed: {''.join(c if c.isprintable() else ' ' for c in why)}")
-    told = read_json(folder / HISTORY)
+    told = read_json(folder / names.HISTORY)
     cost = {**told["cost"], **({"lost": told["lost"]} if told["lost"] else {})}
-    return Carried(History(outcome.load_models(folder / MODELS), told["curves"], cost), told["spent"])
+    return Carried(History(outcome.load_models(folder / names.MODELS), told["curves"], cost), told["spent"])
 
 
 def _json(path: Path, content: dict) -> None:

@@ -11,11 +11,17 @@ from nvflare.lighter.prov_utils import prepare_builders
 from nvflare.lighter.provision import prepare_project
 from nvflare.lighter.provisioner import Provisioner
 
-from pipelines.federation.engines.flare.jobs import ADMIN, CLIENT, CONTROLLER, EXECUTOR, SERVER
+from pipelines.federation.engines.flare.names import (
+    ADMIN,
+    CLIENT,
+    CONTROLLER,
+    DEPLOYER,
+    EXECUTOR,
+    LAUNCHER,
+    SERVER,
+)
 
 PROJECT = "fedlens"
-LAUNCHER = "pipelines.federation.engines.flare.launcher.Launcher"
-DEPLOYER = "pipelines.federation.engines.flare.narrowed.Deployer"
 HEARTBEAT = 30.0  # seconds without one until a client counts as gone; one comes every ten. NVFlare: 600
 NEVER = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 STREAMERS = ("site_log_streamer", "log_receiver")

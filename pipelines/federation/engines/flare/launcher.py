@@ -1,14 +1,17 @@
 """A client's launcher of job processes. A process that was killed is the carrier's affair, by `on_loss`: NVFlare's own
 launcher reports it to the server, which then fails the whole job, whatever the others do."""
 
-from nvflare.apis.job_launcher_spec import JobHandleSpec, JobReturnCode
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.job_launcher_spec import JobHandleSpec, JobProcessArgs, JobReturnCode
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
 
 from pipelines.federation.engines.flare import narrowed  # noqa: F401, before NVFlare reads its own list
+from pipelines.federation.engines.flare.names import WORKER
 
 
 class Launcher(ClientProcessJobLauncher):
     def launch_job(self, job_meta: dict, fl_ctx) -> JobHandleSpec:
+        fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)[JobProcessArgs.EXE_MODULE] = ("-m", WORKER)
         return _Quiet(super().launch_job(job_meta, fl_ctx))
 
 

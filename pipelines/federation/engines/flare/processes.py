@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pipelines.federation.engines.flare.homes import HOME
 from pipelines.federation.engines.flare.kits import settle
+from pipelines.federation.engines.flare.names import HOME
 
 ROOT = Path(__file__).resolve().parents[4]  # of this checkout
 GRACE = 5.0  # seconds between asking a process to end and ending it

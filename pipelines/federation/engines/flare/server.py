@@ -11,7 +11,7 @@ from pipelines import config
 from pipelines.errors import UserError
 from pipelines.federation import outcome
 from pipelines.federation.engines.flare.carrier import Carrier, Lost
-from pipelines.federation.engines.flare.homes import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
+from pipelines.federation.engines.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
 from pipelines.federation.leading import lead, shares_sets
 from pipelines.federation.runs import named
 from pipelines.files import write_json, write_text

@@ -12,7 +12,7 @@ from project import ENV, ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from pipelines import config
-from pipelines.federation.engines.flare import jobs, kits, narrowed, processes
+from pipelines.federation.engines.flare import jobs, kits, names, narrowed, processes
 from pipelines.federation.runs import Run
 
 
@@ -26,9 +26,9 @@ def local(made, name: str, file: str) -> dict:
 
 
 def test_everyone_has_a_kit_with_a_key_of_its_own(made):
-    names = ["localhost", "c0", "c1", jobs.ADMIN]
-    keys = {next((made / name / "startup").glob("*.key")).read_bytes() for name in names}
-    assert len(keys) == len(names)
+    everyone = ["localhost", "c0", "c1", names.ADMIN]
+    keys = {next((made / name / "startup").glob("*.key")).read_bytes() for name in everyone}
+    assert len(keys) == len(everyone)
     for name in ("c0", "c1"):
         client = json.loads((made / name / "startup/fed_client.json").read_text())["client"]
         assert client["connection_security"] == "mtls"
@@ -37,7 +37,7 @@ def test_everyone_has_a_kit_with_a_key_of_its_own(made):
 @pytest.mark.parametrize("client", ["c0", "c1"])
 def test_a_client_may_be_asked_for_two_classes_and_nothing_else(made, client):
     resources = local(made, client, "resources.json")
-    assert resources["class_allow_list"] == [jobs.CLIENT, jobs.EXECUTOR]
+    assert resources["class_allow_list"] == [names.CLIENT, names.EXECUTOR]
     assert resources["class_list_enforcement_mode"] == "enforce" and resources["allow_log_streaming"] is False
     assert not any("stream" in part["id"] for part in resources["components"])
     for rights in local(made, client, "authorization.json")["permissions"].values():
@@ -60,7 +60,7 @@ def zipped(files: dict[str, str]) -> bytes:
     return content.getvalue()
 
 
-OURS = {jobs.CLIENT_FILE: json.dumps(jobs.CLIENT_APP), ".__nvfl_sig.json": "{}", "config/.__nvfl_submitter.crt": ""}
+OURS = {names.CLIENT_FILE: json.dumps(names.CLIENT_APP), ".__nvfl_sig.json": "{}", "config/.__nvfl_submitter.crt": ""}
 
 
 def test_the_job_that_we_write_is_deployed():
@@ -75,8 +75,8 @@ def test_the_job_that_we_write_is_deployed():
         {"custom/evil.py": "import os"},
         {"config/config_fed_client.conf": "include file(secret)"},
         {"config/resources.json": "{}"},
-        {jobs.CLIENT_FILE: json.dumps({**jobs.CLIENT_APP, "task_result_filters": []})},
-        {jobs.CLIENT_FILE: json.dumps({**jobs.CLIENT_APP, "components": []})},
+        {names.CLIENT_FILE: json.dumps({**names.CLIENT_APP, "task_result_filters": []})},
+        {names.CLIENT_FILE: json.dumps({**names.CLIENT_APP, "components": []})},
     ],
 )
 def test_any_other_is_not(more):

@@ -1,0 +1,26 @@
+"""What both ends of a job call by name, and nothing to import: a client's own process, which starts the jobs, would
+else load all of torch to look at a file's name."""
+
+# Where a job process finds what is its own, by environment variable: never by a parameter, which would bring places of
+# one machine into dvc.lock, and never by a message.
+HOME = "FEDLENS_HOME"  # the checkout, or working folder, of the client or server
+KIT = "FEDLENS_KIT"  # the start-up kit of whoever submits, in `remote` mode
+
+ADMIN = "admin@fedlens.org"  # who submits
+
+# in a job: its properties, and what its server leaves
+RUN, TERMS = "run", "terms"
+MODELS, HISTORY, FAILED = "models.safetensors", "history.json", "failed.txt"
+
+# the classes that its processes make
+COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
+SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
+CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
+LAUNCHER, DEPLOYER, WORKER = f"{OURS}.launcher.Launcher", f"{OURS}.narrowed.Deployer", f"{OURS}.worker"
+
+CLIENT_FILE = "config/config_fed_client.json"
+CLIENT_APP = {  # all that a client is ever asked to run
+    "format_version": 2,
+    "executors": [{"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}],
+    "components": [{"id": "_client", "path": CLIENT, "args": {}}],
+}

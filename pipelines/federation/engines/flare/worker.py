@@ -1,0 +1,11 @@
+"""A client's job process: NVFlare's own, narrowed before it connects.
+
+python -m pipelines.federation.engines.flare.worker ...   as `launcher` starts it, with NVFlare's arguments
+"""
+
+import runpy
+
+from pipelines.federation.engines.flare import narrowed  # noqa: F401, before the process has a cell
+
+if __name__ == "__main__":
+    runpy.run_module("nvflare.private.fed.app.client.worker_process", run_name="__main__", alter_sys=True)

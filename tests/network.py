@@ -1,0 +1,53 @@
+"""Three clients of a project, for tests over a real network."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from project import Project
+
+from pipelines import config
+from pipelines.federation.engines.flare import processes
+from pipelines.federation.runs import Run
+from stages import export_synthetic, partition, prepare, train_generator
+
+GENERATOR, CLIENTS = "dp_moments", ["c0", "c1", "c2"]
+PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (
+    Run("own", method, GENERATOR) for method in ("pppfl", "fedavg", "scaffold", "sda_fl")
+)
+NOISY = Run("own", "dpsgd")
+
+
+def three_clients(params: dict) -> None:
+    params["clients"] = {client: {"epsilon": 5.0} for client in CLIENTS}
+    params["partition"].update(clients=CLIENTS, small=None)
+    params["privacy"]["noise"] = "seeded_for_tests"
+    params["synthesis"]["generators"] = [GENERATOR]
+    params["baselines"]["algorithms"] = ["random_init", "fedavg", "scaffold", "sda_fl"]
+    params["new_clients"]["held_out"] = []
+    for block in (
+        params["meta"],
+        params["dp_baselines"]["dpsgd"],
+        *map(params["baselines"].get, ("fedavg", "scaffold", "sda_fl")),
+    ):
+        block["rounds"] = 3
+    params["federation"].update(start_timeout=60.0, ping_timeout=5.0)
+
+
+def exported(checkout: Path, path: Path) -> Project:
+    """A copy of `checkout` with three clients and their exported sets; no model yet."""
+    shutil.copytree(checkout, path)
+    made = Project(path)
+    made.edit(three_clients)
+    with contextlib.chdir(path):
+        params = config.load()
+        prepare.run(params, "own")
+        partition.run(params, "own")
+        for client in CLIENTS:
+            train_generator.run(params, "own", client, GENERATOR)
+            export_synthetic.run(params, "own", client, GENERATOR)
+    return made
+
+
+def left_in(project: Project) -> list[int]:
+    return processes._working_in(project.path)

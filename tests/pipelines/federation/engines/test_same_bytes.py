@@ -1,0 +1,117 @@
+"""What comes of a run over the network, and what crosses it: real server and clients over mutual TLS on loopback."""
+
+import contextlib
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from project import CANARY, ROOT, Project
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
+
+from pipelines import config, paths
+from pipelines.datasets import exports
+from pipelines.errors import UserError
+from pipelines.federation import methods, outcome
+from pipelines.federation.engines.flare import carried, names, processes
+from pipelines.federation.task import federate
+from pipelines.privacy.ledger import Ledger
+from stages import train_dp_baseline
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
+
+SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL]
+
+
+@pytest.fixture(scope="module")
+def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
+    """({run: what came of it over the network}, all that crossed, {client: its ledger's mechanisms})."""
+    tap, work = tmp_path_factory.mktemp("tap"), project.path / ".scratch/nvflare/runs"
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
+        patch.setenv("TAP", str(tap))
+        patch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
+        params, everything = config.load(), [*SYNTHETIC, NOISY]
+        with carried.network(params, *carried.laid_out(params, everything, work), work) as network:
+            found = {run: network.carry(run) for run in everything}
+        ledgers = {client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5) for client in CLIENTS}
+        entered = {client: [entry["mechanism"] for entry in of(ledger)] for client, ledger in ledgers.items()}
+    return found, b"".join(file.read_bytes() for file in tap.iterdir()), entered
+
+
+def of(ledger: Ledger) -> list[dict]:
+    return [entry for entry in ledger.entries() if entry["event"] == "open"]
+
+
+@pytest.mark.parametrize("run", SYNTHETIC, ids=lambda run: run.method)
+def test_the_network_and_this_process_give_the_same_bytes(run, runs):
+    params, there = config.load(), runs[0][run].history
+    data = exports.images("own", CLIENTS, GENERATOR)
+    here = federate(methods.module(run.method), run.task(params, data), run.settings(params))
+    assert len(here.models) == len(there.models) == 4
+    for ours, theirs in zip(here.models, there.models):
+        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    assert {**here.cost, "seconds": 0} == {**there.cost, "seconds": 0}
+    assert here.curves == there.curves
+
+
+def test_noisy_training_gives_the_same_bytes(runs):
+    train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
+    (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
+    here, there = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    for ours, theirs in zip(here, there, strict=True):
+        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
+
+
+def test_each_client_entered_its_own_noisy_run_before_it_answered(runs):
+    for mechanisms in runs[2].values():
+        assert mechanisms.count("dpsgd") == 1
+
+
+def test_no_private_image_crosses(runs, project):
+    crossed = runs[1]
+    shards = [np.load(file)["images"] for file in (project.path / "data/private/own/clients").glob("*/train.npz")]
+    assert len(shards) == 3 and all(CANARY in image.tobytes() for images in shards for image in images)
+    assert CANARY not in crossed
+    for images in shards:
+        assert not any(image.tobytes()[:16] in crossed for image in images)
+    # what may cross did, and was seen: the sets that sda_fl shares, and the weights of a round
+    exported = exports.images("own", CLIENTS, GENERATOR)
+    assert all(data.images.tobytes()[:200] in crossed for data in exported.values())
+    weights = runs[0][SYNTHETIC[0]].history.models[1]
+    assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
+
+
+def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, runs):
+    """`remote`: what runs elsewhere is found by the submitter's kit; each client's params.yaml names itself only."""
+    params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/remote"
+    own, homes = carried.laid_out(params, [run], work)
+
+    def alone(client: str, content: dict) -> None:
+        content["clients"] = {client: {"epsilon": 7.0}}
+        content["partition"]["clients"] = [client]
+
+    for client in CLIENTS:
+        Project(homes[client]).edit(partial(alone, client))
+    apart = params.model_copy(update={"federation": params.federation.model_copy(update={"mode": "remote"})})
+    with pytest.raises(UserError, match="FEDLENS_KIT must name the folder"):
+        carried.carried(apart, run)
+    with processes.started(own, homes, work / "logs", {}):
+        monkeypatch.setenv("FEDLENS_KIT", str(own / names.ADMIN))
+        found = carried.carried(apart, run)
+    for ours, theirs in zip(runs[0][run].history.models, found.history.models, strict=True):
+        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+
+
+def test_other_parameters_at_a_client_fail_the_run_by_name(project):
+    params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/terms"
+    own, homes = carried.laid_out(params, [run], work)
+    Project(homes["c2"]).edit(lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01))
+    with (
+        pytest.raises(UserError, match="c2 and the server have different parameters for this run: settings"),
+        carried.network(params, own, homes, work) as network,
+    ):
+        network.carry(run)
