@@ -2,7 +2,8 @@
 
 What the server says is a run's name and the rounds' messages; all else follows from the client's own params.yaml, so a
 server cannot ask for less noise, more steps or other records. A synthetic method reads the client's exported set alone;
-a noisy one its train part, within an account that its ledger has entered before the first answer.
+a noisy one its train part, within an account that its ledger has entered before the first answer. Noisy training, and
+sets whose card has no formal guarantee, are for a stage's own clients on one machine.
 """
 
 import os
@@ -23,7 +24,7 @@ from pipelines.federation.runs import Run
 from pipelines.federation.task import algorithm, extra, handler
 from pipelines.training.tensors import state_of
 
-NOISY = "FEDLENS_SERVES_NOISY"  # of the environment: set by a stage that starts its own clients, and by nobody else
+OF_A_STAGE = "FEDLENS_OF_A_STAGE"  # of the environment: set by a stage that starts its own clients, and by nobody else
 
 
 def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
@@ -39,8 +40,19 @@ def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
     return _noisy(params, run, client) if run.noisy else _synthetic(params, run, client, pool)
 
 
+def exported(run: Run, client: str) -> dict[str, Images]:
+    """{client: its exported set}, with the guarantee that lets it, or weights made from it, go to others.
+
+    Raises:
+        UserError: there is none, or its card has no formal guarantee and others than this machine's would see it.
+    """
+    if OF_A_STAGE not in os.environ and exports.privacy(run.dataset, [client], run.generator)["guarantee"] != "formal":
+        raise UserError(f"The card of {client}/{run.generator} has no formal guarantee: it is served to nobody else.")
+    return exports.images(run.dataset, [client], run.generator)
+
+
 def _synthetic(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
-    task, settings = run.task(params, exports.images(run.dataset, [client], run.generator)), run.settings(params)
+    task, settings = run.task(params, exported(run, client)), run.settings(params)
     module = algorithm(methods.module(run.method))
     held = extra(module, run.task(params, _sets(params, run, pool)))
     first = module.server(task, settings)
@@ -62,7 +74,7 @@ def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
 
 def _noisy(params: Params, run: Run, client: str) -> Gate:
     settings = run.settings(params)
-    if NOISY not in os.environ:
+    if OF_A_STAGE not in os.environ:
         raise UserError("Noisy training on private records is served in federation.mode 'local' alone.")
     if settings.warm_start:
         raise UserError(f"{run.method!r} starts from images that clients release together: in one process only.")

@@ -1,5 +1,6 @@
 """A client's side of a run, from a folder with its own things alone."""
 
+import json
 import shutil
 
 import numpy as np
@@ -11,7 +12,7 @@ from pipelines.errors import UserError
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Refused
 from pipelines.federation.runs import Run
-from pipelines.federation.serving import NOISY, gate
+from pipelines.federation.serving import OF_A_STAGE, exported, gate
 from pipelines.privacy.ledger import Ledger
 
 SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
@@ -25,7 +26,7 @@ def home(_built, tmp_path, monkeypatch) -> Project:
     shutil.copy(_built / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
-    monkeypatch.setenv(NOISY, "1")  # as a stage does that starts its own clients
+    monkeypatch.setenv(OF_A_STAGE, "1")  # as a stage does that starts its own clients
     return Project(tmp_path)
 
 
@@ -63,10 +64,25 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
 
 
 def test_an_organisations_own_client_serves_no_noisy_training(home, monkeypatch):
-    monkeypatch.delenv(NOISY)
+    monkeypatch.delenv(OF_A_STAGE)
     with pytest.raises(UserError, match=r"in federation.mode 'local' alone"):
         gate(config.load(), NOISY_RUN, "c0", {})
     assert not opened()
+
+
+def test_an_organisations_own_client_serves_no_set_without_a_guarantee(home, monkeypatch):
+    monkeypatch.delenv(OF_A_STAGE)
+    card = config.Path("data/synthetic/own/c0/dp_moments/card.json")
+    for guarantee in ("formal", "none"):
+        content = json.loads(card.read_text())
+        content["privacy"]["guarantee"] = guarantee
+        card.write_text(json.dumps(content))
+        if guarantee == "formal":
+            assert list(exported(SYNTHETIC, "c0")) == ["c0"]
+            continue
+        for ask in (lambda: exported(SYNTHETIC, "c0"), lambda: gate(config.load(), SYNTHETIC, "c0", {})):
+            with pytest.raises(UserError, match="has no formal guarantee: it is served to nobody else"):
+                ask()
 
 
 def test_a_lifetime_cap_refuses_the_run_and_spends_nothing(home):

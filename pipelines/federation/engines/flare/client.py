@@ -15,14 +15,13 @@ from nvflare.collab import collab
 
 from pipelines import config
 from pipelines.config import Params
-from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare.names import HOME
 from pipelines.federation.leading import shares_sets
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Gate, Refused
 from pipelines.federation.runs import Run, named
-from pipelines.federation.serving import gate
+from pipelines.federation.serving import exported, gate
 
 log = logging.getLogger("fedlens.client")
 NOT_ALLOWED = "its own parameters, records or ledger do not allow it; why stands in the client's log"
@@ -86,7 +85,7 @@ class Client:
         run = known(config.load(), names)
         if not shares_sets(run):
             raise Refused("in this run no client sees another's set")
-        (data,) = exports.images(run.dataset, [collab.site_name], run.generator).values()
+        (data,) = exported(run, collab.site_name).values()
         return {"images": data.images, "labels": data.labels}
 
     @collab.publish

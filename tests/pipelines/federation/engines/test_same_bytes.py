@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import shutil
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
-from project import CANARY, ROOT, Project
+from project import CANARY, ENV, ROOT, Project
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
@@ -15,7 +17,7 @@ from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
 from pipelines import config, paths
 from pipelines.datasets import exports
 from pipelines.errors import UserError
-from pipelines.federation import methods, outcome
+from pipelines.federation import methods, rounds
 from pipelines.federation.engines.flare import carried, names, processes
 from pipelines.federation.task import federate
 from pipelines.privacy.ledger import Ledger
@@ -60,7 +62,7 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
 def test_noisy_training_gives_the_same_bytes(runs):
     train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
     (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
-    here, there = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    here, there = rounds.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
     for ours, theirs in zip(here, there, strict=True):
         assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
@@ -85,10 +87,11 @@ def test_no_private_image_crosses(runs, project):
     assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
 
 
-def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, runs):
-    """`remote`: what runs elsewhere is found by the submitter's kit; each client's params.yaml names itself only."""
-    params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/remote"
-    own, homes = carried.laid_out(params, [run], work)
+def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, tmp_path, runs):
+    """`remote`: what runs elsewhere is found by the submitter's kit, whose owner has everybody's card and no image;
+    each client's params.yaml names itself only."""
+    params, work = config.load(), project.path / ".scratch/nvflare/remote"
+    own, homes = carried.laid_out(params, [PPPFL], work)
 
     def alone(client: str, content: dict) -> None:
         content["clients"] = {client: {"epsilon": 7.0}}
@@ -96,13 +99,20 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(proje
 
     for client in CLIENTS:
         Project(homes[client]).edit(partial(alone, client))
-    apart = params.model_copy(update={"federation": params.federation.model_copy(update={"mode": "remote"})})
-    with pytest.raises(UserError, match="FEDLENS_KIT must name the folder"):
-        carried.carried(apart, run)
+        card = paths.synthetic("own", client, GENERATOR) / "card.json"
+        (tmp_path / card).parent.mkdir(parents=True)
+        shutil.copy(card, tmp_path / card)
+    shutil.copy("params.yaml", tmp_path)
+    submitter = Project(tmp_path)
+    submitter.edit(lambda content: content["federation"].update(engine="nvflare", mode="remote"))
+    stage = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
+    monkeypatch.setitem(ENV, "PYTHONPATH", str(ROOT))
+    assert "FEDLENS_KIT must name the folder" in submitter.run(*stage, ok=False).stderr
+    monkeypatch.setitem(ENV, "FEDLENS_KIT", str(own / names.ADMIN))
     with processes.started(own, homes, work / "logs", {}):
-        monkeypatch.setenv("FEDLENS_KIT", str(own / names.ADMIN))
-        found = carried.carried(apart, run)
-    for ours, theirs in zip(runs[0][run].history.models, found.history.models, strict=True):
+        submitter.run(*stage)
+    found = rounds.load_models(tmp_path / paths.initial("own", GENERATOR) / "rounds.safetensors")
+    for ours, theirs in zip(runs[0][PPPFL].history.models, found, strict=True):
         assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
 
 
