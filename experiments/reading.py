@@ -11,7 +11,7 @@ from pipelines.config import Params
 from pipelines.datasets import containers
 from pipelines.evaluation import inception
 from pipelines.evaluation.metrics import scores
-from pipelines.federation import rounds
+from pipelines.federation import outcome
 from pipelines.files import read_csv, read_json
 from pipelines.reporting import collect
 from pipelines.training import classify
@@ -70,7 +70,7 @@ def _shared(params: Params, dataset: str, generator: str) -> list[float]:
     """Accuracy on the global test set of PPPFL's model before the first round and after each."""
     everyone = containers.load(paths.prepared(dataset) / "test.npz")
     network = classify.new(params.profiles[dataset], 0, device(params.device))
-    models = rounds.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
+    models = outcome.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
     return [scores(with_state(network, model), everyone)["accuracy"] for model in models]
 
 

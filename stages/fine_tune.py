@@ -6,7 +6,7 @@ from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
-from pipelines.federation import outcome, personalise, rounds
+from pipelines.federation import outcome, personalise
 from pipelines.files import new_folder, read_json
 from pipelines.training import classify
 from pipelines.training.tensors import device
@@ -16,7 +16,7 @@ from stages.cli import main
 def run(params: Params, dataset: str, generator: str) -> None:
     folder = paths.initial(dataset, generator)
     found = personalise.through_rounds(
-        rounds.load_models(folder / "rounds.safetensors"),
+        outcome.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients)),
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=partial(classify.new, params.profiles[dataset], 0, device(params.device)),

@@ -6,7 +6,7 @@ from pipelines import paths
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.datasets.secrets import season
-from pipelines.federation import rounds
+from pipelines.federation import outcome
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.engines.choice import on_synthetic
 from pipelines.federation.runs import Run
@@ -22,7 +22,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
     ]
     with new_folder(paths.initial(dataset, generator)) as folder:
-        rounds.save_models(folder / "rounds.safetensors", history.models)
+        outcome.save_models(folder / "rounds.safetensors", history.models)
         write_csv(folder / "rounds.csv", curves)
         write_json(folder / "privacy.json", privacy)
     with new_folder(paths.cost(dataset, generator)) as folder:

@@ -11,7 +11,7 @@ from pipelines.datasets import containers, shards
 from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import outcome, personalise, rounds
+from pipelines.federation import outcome, personalise
 from pipelines.federation.dp import federated, own
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.entry import entry
@@ -30,7 +30,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     own_shards = shards.read_all(dataset, list(params.clients))
     store, statements = _released(params, dataset, algorithm, own_shards)
     found = personalise.through_rounds(
-        rounds.load_models(store / "rounds.safetensors"),
+        outcome.load_models(store / "rounds.safetensors"),
         own_shards,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=own.network(params, dataset, params.training(dataset, algorithm)),

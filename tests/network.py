@@ -1,15 +1,12 @@
 """Three clients of a project, for tests over a real network."""
 
-import contextlib
 import shutil
 from pathlib import Path
 
 from project import Project
 
-from pipelines import config
 from pipelines.federation.engines.flare import processes
 from pipelines.federation.runs import Run
-from stages import export_synthetic, partition, prepare, train_generator
 
 GENERATOR, CLIENTS = "dp_moments", ["c0", "c1", "c2"]
 PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (
@@ -38,13 +35,7 @@ def exported(checkout: Path, path: Path) -> Project:
     shutil.copytree(checkout, path)
     made = Project(path)
     made.edit(three_clients)
-    with contextlib.chdir(path):
-        params = config.load()
-        prepare.run(params, "own")
-        partition.run(params, "own")
-        for client in CLIENTS:
-            train_generator.run(params, "own", client, GENERATOR)
-            export_synthetic.run(params, "own", client, GENERATOR)
+    made.export(CLIENTS, GENERATOR)
     made.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))  # of noisy training alone
     return made
 

@@ -1,5 +1,6 @@
 """A FedLens checkout of its own, at tiny size, to run real stages and real `dvc repro` in."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 from ruamel.yaml import YAML
+
+from pipelines import config
+from stages import export_synthetic, partition, prepare, train_generator
 
 ROOT = Path(__file__).resolve().parents[1]
 CANARY = b"PRIVATE-CANARY"
@@ -44,6 +48,16 @@ class Project:
         change(params)
         with file.open("w") as out:
             yaml.dump(params, out)
+
+    def export(self, clients: list[str], generator: str) -> None:
+        """Their sets on images of the user's own, by the stages up to export_synthetic, in this process."""
+        with contextlib.chdir(self.path):
+            params = config.load()
+            prepare.run(params, "own")
+            partition.run(params, "own")
+            for client in clients:
+                train_generator.run(params, "own", client, generator)
+                export_synthetic.run(params, "own", client, generator)
 
     def repro(self, *targets: str, ok: bool = True) -> list[str]:
         """Names of the stages whose command ran."""

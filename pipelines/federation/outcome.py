@@ -6,7 +6,7 @@ import numpy as np
 
 from pipelines import paths
 from pipelines.evaluation.metrics import over_clients
-from pipelines.files import write_arrays, write_csv, write_json
+from pipelines.files import read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
 
 
@@ -36,6 +36,17 @@ def save_method(
     write_json(own / paths.COST, cost)
     for client, state in personal.items():
         write_arrays(own / f"{client}.safetensors", state)
+
+
+def save_models(path: Path, models: list[State]) -> None:
+    """The global models of all rounds, stacked: [rounds + 1, ...] per weight."""
+    write_arrays(path, {name: np.stack([model[name] for model in models]) for name in models[0]})
+
+
+def load_models(path: Path) -> list[State]:
+    stacked = read_arrays(path)
+    count = len(next(iter(stacked.values())))
+    return [{name: array[i] for name, array in stacked.items()} for i in range(count)]
 
 
 def line(summary: dict) -> str:

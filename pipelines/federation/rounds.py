@@ -6,14 +6,11 @@ data by the caller and carried by an engine, and `server_step(state, replies) ->
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
 from pipelines.federation.messages import Engine, Payload, Reply, Server
-from pipelines.files import read_arrays, write_arrays
 from pipelines.training.tensors import State
 
 
@@ -46,17 +43,6 @@ def run(
         cost["bytes_down"] += payload.bytes * len(replies)
         cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
     return History(models, curves, {**cost, "seconds": time.perf_counter() - start})
-
-
-def save_models(path: Path, models: list[State]) -> None:
-    """The global models of all rounds, stacked: [rounds + 1, ...] per weight."""
-    write_arrays(path, {name: np.stack([model[name] for model in models]) for name in models[0]})
-
-
-def load_models(path: Path) -> list[State]:
-    stacked = read_arrays(path)
-    count = len(next(iter(stacked.values())))
-    return [{name: array[i] for name, array in stacked.items()} for i in range(count)]
 
 
 def _means(replies: list[Reply]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from torch import nn
 
 from pipelines.blocks.dp import Nbafl
 from pipelines.datasets.containers import Images
-from pipelines.federation import rounds
+from pipelines.federation import outcome, rounds
 from pipelines.federation.dp import dpsgd, nbafl
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.public import Public
@@ -60,4 +60,4 @@ def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dic
     write_json(folder / COST, cost)
     write_csv(folder / LOG, history.curves)
     write_json(folder / SPENT, spent)
-    rounds.save_models(folder / "rounds.safetensors", history.models)
+    outcome.save_models(folder / "rounds.safetensors", history.models)

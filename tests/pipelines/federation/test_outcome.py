@@ -35,3 +35,9 @@ def test_correctness_comes_back_as_it_was_whatever_a_client_is_called(tmp_path):
         "correct": [False],
     }
     assert found["a"].dtype == bool
+
+
+def test_the_models_of_all_rounds_come_back(tmp_path):
+    outcome.save_models(tmp_path / "rounds.safetensors", MODELS)
+    loaded = outcome.load_models(tmp_path / "rounds.safetensors")
+    assert [int(model["w"][0, 0]) for model in loaded] == list(range(6))

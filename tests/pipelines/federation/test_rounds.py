@@ -37,10 +37,3 @@ def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
     cost = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
     assert (cost["rounds"], cost["bytes_down"], cost["bytes_up"]) == (3, 8 * 4, 8 * 4)
     assert cost["seconds"] > 0
-
-
-def test_the_models_of_all_rounds_come_back(tmp_path):
-    models = [{"w": np.full((3, 4), number, np.float32), "b": np.zeros(4, np.float32)} for number in range(6)]
-    rounds.save_models(tmp_path / "rounds.safetensors", models)
-    loaded = rounds.load_models(tmp_path / "rounds.safetensors")
-    assert [int(model["w"][0, 0]) for model in loaded] == list(range(6))

@@ -36,7 +36,7 @@ def test_known_names_make_a_run(params, method, generator):
     ],
 )
 def test_unknown_names_make_none(params, wrong):
-    with pytest.raises(UserError, match="knows no"):
+    with pytest.raises(UserError, match="know no"):
         named(params, wrong)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +19,21 @@ from pipelines.privacy.ledger import Ledger
 SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
 
 
+@pytest.fixture(scope="module")
+def everyone(_checkout, tmp_path_factory) -> Path:
+    """A project where c0 has exported its set."""
+    project = Project(tmp_path_factory.mktemp("exported") / "fedlens")
+    shutil.copytree(_checkout, project.path)
+    project.export(["c0"], SYNTHETIC.generator)
+    return project.path
+
+
 @pytest.fixture
-def home(_built, tmp_path, monkeypatch) -> Project:
+def home(everyone, tmp_path, monkeypatch) -> Project:
     """c0's: its exported set, its train part, its ledger; nothing of c1's."""
     for name in ("data/synthetic/own/c0", "data/private/own/clients/c0"):
-        shutil.copytree(_built / name, tmp_path / name)
-    shutil.copy(_built / "params.yaml", tmp_path)
+        shutil.copytree(everyone / name, tmp_path / name)
+    shutil.copy(everyone / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
     monkeypatch.setenv(OF_A_STAGE, "1")  # as a stage does that starts its own clients
@@ -31,7 +41,7 @@ def home(_built, tmp_path, monkeypatch) -> Project:
 
 
 def opened(client: str = "c0") -> list[dict]:
-    entries = Ledger(config.Path("ledgers/own") / f"{client}.jsonl", delta=1e-5).entries()
+    entries = Ledger(Path("ledgers/own") / f"{client}.jsonl", delta=1e-5).entries()
     return [entry for entry in entries if entry["event"] == "open"]
 
 
@@ -57,7 +67,7 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
         served = gate(params, NOISY_RUN, "c0", {})
         assert [entry["mechanism"] for entry in opened()] == ["dpsgd"] * times
         served.answer(Payload(first(served).arrays, {"round": 1, "noise_factor": 1.0, "local_steps": 2}))
-    ledger = Ledger(config.Path("ledgers/own/c0.jsonl"), delta=1e-5)
+    ledger = Ledger(Path("ledgers/own/c0.jsonl"), delta=1e-5)
     one, two = (entry["statement"]["epsilon"] for entry in opened())
     assert one == two and ledger.total_epsilon() > one
     assert served.end()["steps"] == 2
@@ -72,7 +82,7 @@ def test_an_organisations_own_client_serves_no_noisy_training(home, monkeypatch)
 
 def test_an_organisations_own_client_serves_no_set_without_a_guarantee(home, monkeypatch):
     monkeypatch.delenv(OF_A_STAGE)
-    card = config.Path("data/synthetic/own/c0/dp_moments/card.json")
+    card = Path("data/synthetic/own/c0/dp_moments/card.json")
     for guarantee in ("formal", "none"):
         content = json.loads(card.read_text())
         content["privacy"]["guarantee"] = guarantee

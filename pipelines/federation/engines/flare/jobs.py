@@ -10,7 +10,7 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from pipelines.blocks.federation import Federation
 from pipelines.errors import UserError
-from pipelines.federation import rounds
+from pipelines.federation import outcome
 from pipelines.federation.engines.choice import Carried
 from pipelines.federation.engines.flare import names
 from pipelines.federation.rounds import History
@@ -103,7 +103,7 @@ def read(folder: Path) -> Carried:
         raise UserError(f"The federated run failed: {''.join(c if c.isprintable() else ' ' for c in why)}")
     told = read_json(folder / names.HISTORY)
     cost = {**told["cost"], **({"lost": told["lost"]} if told["lost"] else {})}
-    return Carried(History(rounds.load_models(folder / names.MODELS), told["curves"], cost), told["spent"])
+    return Carried(History(outcome.load_models(folder / names.MODELS), told["curves"], cost), told["spent"])
 
 
 def _json(path: Path, content: dict) -> None:

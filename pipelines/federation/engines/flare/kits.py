@@ -47,6 +47,8 @@ def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int
             {"path": "nvflare.lighter.impl.signature.SignatureBuilder"},
         ],
     }
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # NVFlare leaves the authority's key readable for all
     project, builders = prepare_project(description), prepare_builders(description)
     kits = Path(Provisioner(str(folder), builders).provision(project).get_result_location())
     for name in (host, *clients):

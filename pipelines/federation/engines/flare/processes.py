@@ -82,9 +82,10 @@ def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str
                 running[name] = Started(kits / name, home, logs / f"{name}.log", more)
             yield running
         finally:
-            end(next(iter(homes.values())).parent)
-            for process in running.values():
-                process.process.wait()
+            while True:
+                end(next(iter(homes.values())).parent)
+                if all(process.dead for process in running.values()):  # one that has only just begun has no name yet
+                    break
 
 
 @contextmanager

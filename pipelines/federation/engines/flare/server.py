@@ -9,7 +9,7 @@ from nvflare.collab import collab
 
 from pipelines import config
 from pipelines.errors import UserError
-from pipelines.federation import rounds
+from pipelines.federation import outcome
 from pipelines.federation.engines.flare.carrier import Carrier, Lost
 from pipelines.federation.engines.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
 from pipelines.federation.leading import lead, shares_sets
@@ -57,7 +57,7 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
         history.cost["bytes_up"] += own["images"].nbytes
         history.cost["bytes_down"] += own["images"].nbytes * len(pool)
     lost = dict(carrier.lost)  # a client that is lost now has done its part
-    rounds.save_models(folder / MODELS, history.models)
+    outcome.save_models(folder / MODELS, history.models)
     told = {"curves": history.curves, "cost": history.cost, "lost": lost, "spent": _spent(carrier)}
     write_json(folder / HISTORY, told)
 

@@ -9,7 +9,7 @@ from blocks import DPSGD
 from models import classifiers
 from pipelines.blocks.dp import Dpsgd
 from pipelines.datasets.containers import Images
-from pipelines.federation import rounds
+from pipelines.federation import outcome
 from pipelines.federation.dp import federated
 from pipelines.federation.dp.accounts import account
 from pipelines.files import read_csv, read_json
@@ -44,8 +44,8 @@ def run(tmp_path):
 
 def test_the_store_holds_models_cost_log_and_what_was_spent(run):
     folder = run("plain")
-    assert len(rounds.load_models(folder / "rounds.safetensors")) == 9
-    weights = 4 * sum(array.size for array in rounds.load_models(folder / "rounds.safetensors")[0].values())
+    assert len(outcome.load_models(folder / "rounds.safetensors")) == 9
+    weights = 4 * sum(array.size for array in outcome.load_models(folder / "rounds.safetensors")[0].values())
     cost, log, spent = read_json(folder / "cost.json"), read_csv(folder / "log.csv"), read_json(folder / "spent.json")
     assert cost["bytes_up"] == cost["bytes_down"] == 8 * 2 * weights and cost["seconds"] > 0
     assert [row["round"] for row in log] == [str(number) for number in range(1, 9)]
@@ -58,15 +58,15 @@ def test_bytes_are_counted_for_who_is_still_there(run):
     folder = run("leaving", noise_multiplier=1.2, sampling_rate=0.3)
     spent, log = read_json(folder / "spent.json"), read_csv(folder / "log.csv")
     assert spent["b"]["steps"] < spent["a"]["steps"] <= 16
-    taken = sum(-(-spent[client]["steps"] // 2) for client in "ab")
-    weights = 4 * sum(array.size for array in rounds.load_models(folder / "rounds.safetensors")[0].values())
-    assert read_json(folder / "cost.json")["bytes_up"] == taken * weights
+    rounds = sum(-(-spent[client]["steps"] // 2) for client in "ab")
+    weights = 4 * sum(array.size for array in outcome.load_models(folder / "rounds.safetensors")[0].values())
+    assert read_json(folder / "cost.json")["bytes_up"] == rounds * weights
     assert (log[0]["clients"], log[-1]["clients"]) == ("2", "1")
 
 
 def test_public_images_are_watched_and_change_no_weight_of_a_run_with_constant_noise(run):
     with_images, without = run("with", public=20), run("without")
-    one, two = (rounds.load_models(folder / "rounds.safetensors")[-1] for folder in (with_images, without))
+    one, two = (outcome.load_models(folder / "rounds.safetensors")[-1] for folder in (with_images, without))
     assert all(np.array_equal(one[name], two[name]) for name in one)
     log = read_csv(with_images / "log.csv")
     assert float(log[-1]["public_loss"]) < float(log[0]["public_loss"])

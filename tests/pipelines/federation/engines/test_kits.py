@@ -2,8 +2,10 @@
 
 import io
 import json
+import stat
 import subprocess
 import sys
+import time
 import zipfile
 
 import pytest
@@ -32,6 +34,11 @@ def test_everyone_has_a_kit_with_a_key_of_its_own(made):
     for name in ("c0", "c1"):
         client = json.loads((made / name / "startup/fed_client.json").read_text())["client"]
         assert client["connection_security"] == "mtls"
+
+
+def test_no_other_user_of_the_machine_reads_a_key(made):
+    folder = made.parents[1]
+    assert list(folder.rglob("*.key")) and stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("client", ["c0", "c1"])
@@ -135,6 +142,9 @@ def test_processes_are_found_by_the_folder_that_they_work_in(tmp_path):
     environment = processes.environment(tmp_path / "homes/c0")
     with subprocess.Popen(["sleep", "60"], env=environment, start_new_session=True) as sleeping:
         try:
+            until = time.monotonic() + 5
+            while not processes._working_in(tmp_path / "homes") and time.monotonic() < until:
+                time.sleep(0.01)  # the system names a process a moment after it has begun
             assert processes._working_in(tmp_path / "homes") == [sleeping.pid]
             assert not processes._working_in(tmp_path / "home")
             processes.end(tmp_path / "homes")

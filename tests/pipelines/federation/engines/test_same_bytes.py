@@ -17,7 +17,7 @@ from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
 from pipelines import config, paths
 from pipelines.datasets import exports
 from pipelines.errors import UserError
-from pipelines.federation import methods, rounds
+from pipelines.federation import methods, outcome
 from pipelines.federation.engines.flare import carried, names, processes
 from pipelines.federation.task import federate
 from pipelines.privacy.ledger import Ledger
@@ -62,7 +62,7 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
 def test_noisy_training_gives_the_same_bytes(runs):
     train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
     (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
-    here, there = rounds.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    here, there = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
     for ours, theirs in zip(here, there, strict=True):
         assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
@@ -111,7 +111,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(proje
     monkeypatch.setitem(ENV, "FEDLENS_KIT", str(own / names.ADMIN))
     with processes.started(own, homes, work / "logs", {}):
         submitter.run(*stage)
-    found = rounds.load_models(tmp_path / paths.initial("own", GENERATOR) / "rounds.safetensors")
+    found = outcome.load_models(tmp_path / paths.initial("own", GENERATOR) / "rounds.safetensors")
     for ours, theirs in zip(runs[0][PPPFL].history.models, found, strict=True):
         assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
 
