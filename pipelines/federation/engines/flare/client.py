@@ -16,7 +16,7 @@ from nvflare.collab import collab
 from pipelines import config
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.federation.engines.flare.names import HOME
+from pipelines.federation.engines.flare.names import HOME, SERVERS_CELL
 from pipelines.federation.leading import shares_sets
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Gate, Refused
@@ -35,7 +35,7 @@ def told(function: Callable) -> Callable:
     @functools.wraps(function)
     def wrapped(self, *args, **kwargs) -> dict:
         try:
-            if collab.caller != "server":
+            if collab.caller != SERVERS_CELL:
                 raise Refused("only the server of this job is answered")
             return function(self, *args, **kwargs)
         except Refused as refusal:

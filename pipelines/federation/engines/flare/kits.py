@@ -1,6 +1,6 @@
 """Start-up kits: a certificate authority, and for each participant a key, a certificate and a policy; made offline.
 
-The policies are ours and narrower than NVFlare's: a client deploys our job and no other (`narrowed`), of two classes;
+The policies are ours and narrower than NVFlare's: a client deploys our job and no other (`deployer`), of two classes;
 it runs no shell command, and no log streams away. A client's owner may narrow them further (`local/`).
 """
 
@@ -11,6 +11,7 @@ from nvflare.lighter.prov_utils import prepare_builders
 from nvflare.lighter.provision import prepare_project
 from nvflare.lighter.provisioner import Provisioner
 
+from pipelines.errors import UserError
 from pipelines.federation.engines.flare.names import (
     ADMIN,
     CLIENT,
@@ -19,6 +20,7 @@ from pipelines.federation.engines.flare.names import (
     EXECUTOR,
     LAUNCHER,
     SERVER,
+    SERVERS_CELL,
 )
 
 PROJECT = "fedlens"
@@ -31,7 +33,14 @@ def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int
     """Makes the kits of a server at `host`, of `clients` and of who submits; each to be handed to its owner alone.
 
     ports: the server's, for clients and for who submits. Returns the folder of the kits, named by participant.
+
+    Raises:
+        UserError: a client has the server's name in the network: the others would answer it.
     """
+    if SERVERS_CELL in clients:
+        raise UserError(
+            f"No client of a network may be called {SERVERS_CELL!r}, which is what NVFlare calls its server."
+        )
     description = {
         "api_version": 3,
         "name": PROJECT,

@@ -7,6 +7,7 @@ HOME = "FEDLENS_HOME"  # the checkout, or working folder, of the client or serve
 KIT = "FEDLENS_KIT"  # the start-up kit of whoever submits, in `remote` mode
 
 ADMIN = "admin@fedlens.org"  # who submits
+SERVERS_CELL = "server"  # the server's name in the network, whatever its host: NVFlare's word
 
 # in a job: its properties, and what its server leaves
 RUN, TERMS = "run", "terms"
@@ -16,7 +17,7 @@ MODELS, HISTORY, FAILED = "models.safetensors", "history.json", "failed.txt"
 COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
 SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
 CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
-LAUNCHER, DEPLOYER, WORKER = f"{OURS}.launcher.Launcher", f"{OURS}.narrowed.Deployer", f"{OURS}.worker"
+LAUNCHER, DEPLOYER, WORKER = f"{OURS}.launcher.Launcher", f"{OURS}.deployer.Deployer", f"{OURS}.worker"
 
 CLIENT_FILE = "config/config_fed_client.json"
 CLIENT_APP = {  # all that a client is ever asked to run

@@ -65,28 +65,36 @@ def test_a_client_runs_nothing_that_a_job_brings(kind, project, tmp_path, monkey
     assert not marker.exists()
 
 
-def test_a_client_tells_nothing_of_its_machine_whoever_asks(project, tmp_path, monkeypatch):
-    """What the server's own process asks NVFlare's cells beside the job. The control is c2, whose owner took our
-    launcher out: all that c0 refuses, c2 answers."""
+REFUSED = ("invalid_request", "NVFLARE_ERROR: the job's name is none")
+
+
+def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, monkeypatch):
+    """What the server's own process, and another client's, send NVFlare's cells beside the job. The control is c2,
+    whose owner took our launcher and deployer out: what c0 refuses, c2 answers and does."""
     params, work, told = config.load(), project.path / ".scratch/nvflare/hostile", tmp_path / "told"
     monkeypatch.setenv("HOSTILE", str(told))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
     own, homes = carried.laid_out(params, [PPPFL], work)
-    changed(own / carried.HOST, lambda parts: parts.append({"id": "hostile", "path": "hostile.Hostile", "args": {}}))
+    for name, kind in ((carried.HOST, "Server"), ("c1", "Client")):
+        part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
+        changed(own / name, lambda parts, part=part: parts.append(part))
     changed(own / "c2", theirs)
     with carried.network(params, own, homes, work) as network:
         network.carry(PPPFL)
+        policies = {client: (own / client / "local/resources.json").exists() for client in ("c0", "c2")}
     answers = [json.loads(line) for line in told.read_text().splitlines()]
     said = {
         client: {(answer["process"], answer["topic"]): answer for answer in answers if answer["client"] == client}
         for client in ("c0", "c2")
     }
-    assert said["c0"].keys() == said["c2"].keys() and len(said["c0"]) == 14
+    assert said["c0"].keys() == said["c2"].keys() and len(said["c0"]) == 17
     assert "startup" in said["c2"]["own", "sys.shell"]["said"]
     assert "Memory Usage" in said["c2"]["job", "process_info"]["said"]
+    assert policies == {"c0": True, "c2": False}
     for key, answer in said["c0"].items():
+        assert said["c2"][key]["code"] == "ok", key
         assert answer != {**said["c2"][key], "client": "c0"}, key
-        assert answer["code"] != "ok" or answer["said"] == "invalid_request", key
+        assert answer["code"] != "ok" or answer["said"] in REFUSED, key
 
 
 def changed(kit, change) -> None:

@@ -1,12 +1,10 @@
 """What a kit lets its owner's machine be asked for, and the commands that make and start kits."""
 
-import io
 import json
 import stat
 import subprocess
 import sys
 import time
-import zipfile
 
 import pytest
 from project import ENV, ROOT
@@ -14,7 +12,8 @@ from project import ENV, ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from pipelines import config
-from pipelines.federation.engines.flare import jobs, kits, names, narrowed, processes
+from pipelines.errors import UserError
+from pipelines.federation.engines.flare import jobs, kits, names, processes
 from pipelines.federation.runs import Run
 
 
@@ -59,59 +58,6 @@ def test_the_servers_jobs_lie_in_its_kit_once_it_is_where_it_runs(made):
     assert len(places) == 2 and all(place.startswith(str(made.resolve() / "localhost")) for place in places)
 
 
-def zipped(files: dict[str, str]) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
-
-
-OURS = {names.CLIENT_FILE: json.dumps(names.CLIENT_APP), ".__nvfl_sig.json": "{}", "config/.__nvfl_submitter.crt": ""}
-
-
-def test_the_job_that_we_write_is_deployed():
-    assert not narrowed.wrong_with(zipped(OURS))
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"config/comm_config.json": '{"comm_driver_path": "drivers"}'},
-        {"drivers/evil.py": "import os"},
-        {"custom/evil.py": "import os"},
-        {"config/config_fed_client.conf": "include file(secret)"},
-        {"config/resources.json": "{}"},
-        {names.CLIENT_FILE: json.dumps({**names.CLIENT_APP, "task_result_filters": []})},
-        {names.CLIENT_FILE: json.dumps({**names.CLIENT_APP, "components": []})},
-    ],
-)
-def test_any_other_is_not(more):
-    assert narrowed.wrong_with(zipped({**OURS, **more})).startswith("the job ")
-
-
-def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else():
-    from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
-
-    topics = {topic for one in ClientRequestProcessors.request_processors for topic in one.get_topics()}
-    assert "train.deploy" in topics
-    for word in ("shell", "delete", "info", "env", "restart", "shutdown", "log", "errors"):
-        assert not [topic for topic in topics if word in topic], word
-
-
-@pytest.mark.parametrize("origin", ["c1", "server.job", "", None])
-def test_the_clients_process_answers_the_server_alone(origin):
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-    from nvflare.private.defs import new_cell_message
-
-    asked = []
-    guarded = narrowed.from_the_server_alone(lambda self, request: asked.append(request))
-    guarded(None, new_cell_message({MessageHeaderKey.ORIGIN: origin}, None))
-    assert not asked
-    guarded(None, new_cell_message({MessageHeaderKey.ORIGIN: "server"}, None))
-    assert len(asked) == 1
-
-
 def told(*arguments: str) -> str:
     command = [sys.executable, "-m", "pipelines.federation.engines.flare", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=ENV, text=True, capture_output=True)
@@ -121,6 +67,12 @@ def told(*arguments: str) -> str:
 
 def test_kits_are_not_made_over_others(tmp_path):
     assert "is there already" in told("provision", str(tmp_path), "--host", "localhost")
+
+
+def test_a_client_with_the_servers_name_has_no_kit(tmp_path):
+    with pytest.raises(UserError, match="No client of a network may be called 'server'"):
+        kits.provision(tmp_path / "kits", ["c0", "server"], "localhost", (8002, 8003))
+    assert not (tmp_path / "kits").exists()
 
 
 def test_what_is_no_kit_does_not_start(tmp_path):
