@@ -12,7 +12,7 @@ EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
-test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/engines $(ARGS)
+test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/engines tests/benchmarks/test_engine_round.py $(ARGS)
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push

@@ -1,6 +1,12 @@
 """What the benchmark of engines sends: as much as it says, and back unchanged."""
 
+import ast
+import shutil
+import subprocess
+import sys
+
 import pytest
+from project import ENV, ROOT
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
@@ -17,3 +23,14 @@ def test_a_round_in_this_process_runs_through_the_gate():
     served = engine_round.gate(1)
     assert engine_round.seconds(InProcess({"c0": served.answer, "c1": engine_round.gate(1).answer}), 1) > 0
     assert served.last == engine_round.ROUNDS
+
+
+@pytest.mark.engine
+def test_it_measures_over_the_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    code = "from benchmarks import engine_round as own; print(own.over_nvflare(own.three(own.config.load())))"
+    program = [sys.executable, "-c", code]
+    done = subprocess.run(program, env={**ENV, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == {str(size) for size in engine_round.MEGABYTES}
