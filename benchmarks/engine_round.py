@@ -7,7 +7,6 @@ Nothing is trained: what is left is what carrying costs. Writes benchmarks/resul
 """
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from pipelines.federation.engines.flare import carried, names
 from pipelines.federation.engines.flare import server as served
 from pipelines.federation.engines.flare.carrier import Carrier
 from pipelines.federation.engines.flare.client import Client, told
-from pipelines.federation.engines.flare.names import HISTORY
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload, Server
 from pipelines.federation.protocol import Gate
@@ -57,6 +55,7 @@ class Echo(Client):
     @collab.publish
     @told
     def begin(self, names: dict, pool: dict) -> dict:
+        """As Client.begin, whose `names` they are."""
         self.gate = gate(names["megabytes"])
         return {}
 
@@ -71,7 +70,7 @@ class Relay(served.Server):
             carrier.ask("begin", names={"megabytes": megabytes}, pool={})
             found[megabytes] = seconds(carrier, megabytes)
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
-        write_json(folder / HISTORY, {str(megabytes): value for megabytes, value in found.items()})
+        write_json(folder / names.HISTORY, {str(megabytes): value for megabytes, value in found.items()})
 
 
 def over_nvflare(params: config.Params) -> dict[str, float]:
@@ -84,11 +83,11 @@ def over_nvflare(params: config.Params) -> dict[str, float]:
     for name in params.clients:
         allow(kits / name, [client, names.EXECUTOR])
     with carried.network(params, kits, homes, work) as network:
-        return read_json(network.folder(RUN, {}) / HISTORY)
+        return read_json(network.folder(RUN, {}) / names.HISTORY)
 
 
 def allow(kit: Path, classes: list[str]) -> None:
-    """Without our deployer, which would refuse any job but the federation's."""
+    """Lets these classes in, and takes our deployer out, which would refuse them."""
     file = kit / "local/resources.json"
     resources = json.loads(file.read_text())
     resources["components"] = [part for part in resources["components"] if part["path"] != names.DEPLOYER]
@@ -101,7 +100,6 @@ def three(params: config.Params) -> config.Params:
 
 def main() -> None:
     params = three(config.load())
-    shutil.rmtree(carried.WORK / NAME, ignore_errors=True)
     there, rows = over_nvflare(params), []
     for megabytes in MEGABYTES:
         here = seconds(InProcess({client: gate(megabytes).answer for client in params.clients}), megabytes)

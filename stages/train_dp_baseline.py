@@ -18,6 +18,8 @@ from pipelines.federation.dp.entry import entry
 from pipelines.federation.engines.choice import networked
 from pipelines.federation.runs import Run
 from pipelines.files import new_folder, read_json
+from pipelines.privacy.ledger import Release
+from pipelines.privacy.noise import Noise
 from pipelines.rules import Block, mistake
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.registry import Plan
@@ -61,21 +63,7 @@ def _released(
     public = containers.load(paths.prepared(dataset) / "public.npz")
     _check_images(algorithm, settings, len(public))
     data = {client: shard.train for client, shard in shards_of.items()}
-    facts = _facts(params, data, public)
-    entries = {
-        client: entry(
-            algorithm,
-            federated.family(settings).VERSION,
-            its.statement(sources[client], params.budget(client)[1]),
-            its.cost,
-            client=client,
-            start=_start(profile, plans[client]),
-            profile=profile,
-            seed=params.seed,
-            data=facts,
-        )
-        for client, its in accounts.items()
-    }
+    entries = _entries(params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public))
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
     if params.federation.engine != "inprocess":  # each client's own process enters what it releases, at every attempt
         store = releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
@@ -93,14 +81,41 @@ def _released(
     return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}
 
 
+def _entries(
+    params: Params,
+    dataset: str,
+    algorithm: str,
+    accounts: dict[str, Account],
+    sources: dict[str, Noise],
+    plans: dict[str, Plan | None],
+    facts: list[str],
+) -> dict[str, Release]:
+    """What each client's ledger enters."""
+    settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
+    return {
+        client: entry(
+            algorithm,
+            federated.family(settings).VERSION,
+            its.statement(sources[client], params.budget(client)[1]),
+            its.cost,
+            client=client,
+            start=_start(profile, plans[client]),
+            profile=profile,
+            seed=params.seed,
+            data=facts,
+        )
+        for client, its in accounts.items()
+    }
+
+
 def _facts(params: Params, data: dict[str, Images], public: Images) -> list[str]:
     """What tells this joint release from another: a reply depends on everyone's data and noise, by the model that was
     broadcast. One change, and all release anew."""
     together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
-    network = (
-        [] if params.federation.engine == "inprocess" else [f"over a network, {params.federation.on_loss} on loss"]
-    )
-    return [*together, releases.digest(public), *network]
+    facts = [*together, releases.digest(public)]
+    if params.federation.engine != "inprocess":
+        facts.append(f"over a network, {params.federation.on_loss} on loss")
+    return facts
 
 
 def _over_network(params: Params, run: Run, folder: Path) -> None:

@@ -11,9 +11,6 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml import YAML
 
-from pipelines import config
-from stages import export_synthetic, partition, prepare, train_generator
-
 ROOT = Path(__file__).resolve().parents[1]
 CANARY = b"PRIVATE-CANARY"
 BIN = Path(sys.executable).parent
@@ -51,6 +48,9 @@ class Project:
 
     def export(self, clients: list[str], generator: str) -> None:
         """Their sets on images of the user's own, by the stages up to export_synthetic, in this process."""
+        from pipelines import config  # not above: mutants.py imports this file from another place, and torch is slow
+        from stages import export_synthetic, partition, prepare, train_generator
+
         with contextlib.chdir(self.path):
             params = config.load()
             prepare.run(params, "own")

@@ -24,7 +24,7 @@ from pipelines.federation.runs import Run
 from pipelines.federation.task import algorithm, extra, handler
 from pipelines.training.tensors import state_of
 
-OF_A_STAGE = "FEDLENS_OF_A_STAGE"  # of the environment: set by a stage that starts its own clients, and by nobody else
+LOCAL = "FEDLENS_LOCAL_MODE"  # of the environment: set by a stage that starts its own clients, and by nobody else
 
 
 def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
@@ -34,7 +34,8 @@ def gate(params: Params, run: Run, client: str, pool: dict[str, dict]) -> Gate:
     pool: every client's exported set, {"images", "labels"}, where the algorithm has all clients share them; else empty.
 
     Raises:
-        UserError: these parameters or this ledger do not allow it, or there are no records; nothing was spent.
+        UserError: these parameters, this ledger or the set's card do not allow it, or there is no set or record. Then
+            nothing was spent.
         Refused: the pool is none.
     """
     return _noisy(params, run, client) if run.noisy else _synthetic(params, run, client, pool)
@@ -46,8 +47,10 @@ def exported(run: Run, client: str) -> dict[str, Images]:
     Raises:
         UserError: there is none, or its card has no formal guarantee and others than this machine's would see it.
     """
-    if OF_A_STAGE not in os.environ and exports.privacy(run.dataset, [client], run.generator)["guarantee"] != "formal":
-        raise UserError(f"The card of {client}/{run.generator} has no formal guarantee: it is served to nobody else.")
+    if LOCAL not in os.environ and exports.privacy(run.dataset, [client], run.generator)["guarantee"] != "formal":
+        raise UserError(
+            f"The card of {client}/{run.generator} has no formal guarantee: the set is served to nobody else."
+        )
     return exports.images(run.dataset, [client], run.generator)
 
 
@@ -74,7 +77,7 @@ def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
 
 def _noisy(params: Params, run: Run, client: str) -> Gate:
     settings = run.settings(params)
-    if OF_A_STAGE not in os.environ:
+    if LOCAL not in os.environ:
         raise UserError("Noisy training on private records is served in federation.mode 'local' alone.")
     if settings.warm_start:
         raise UserError(f"{run.method!r} starts from images that clients release together: in one process only.")

@@ -11,6 +11,7 @@ from project import ENV, ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from benchmarks import engine_round
+from pipelines.federation.engines.flare import processes
 from pipelines.federation.engines.inprocess import InProcess
 
 
@@ -31,6 +32,7 @@ def test_it_measures_over_the_network(tmp_path, monkeypatch):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     code = "from benchmarks import engine_round as own; print(own.over_nvflare(own.three(own.config.load())))"
     program = [sys.executable, "-c", code]
-    done = subprocess.run(program, env={**ENV, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = subprocess.run(program, env={**ENV, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == {str(size) for size in engine_round.MEGABYTES}
+    assert not processes._working_in(tmp_path)

@@ -13,7 +13,7 @@ from pipelines.errors import UserError
 from pipelines.federation.messages import Payload
 from pipelines.federation.protocol import Refused
 from pipelines.federation.runs import Run
-from pipelines.federation.serving import OF_A_STAGE, exported, gate
+from pipelines.federation.serving import LOCAL, exported, gate
 from pipelines.privacy.ledger import Ledger
 
 SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
@@ -36,7 +36,7 @@ def home(everyone, tmp_path, monkeypatch) -> Project:
     shutil.copy(everyone / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
-    monkeypatch.setenv(OF_A_STAGE, "1")  # as a stage does that starts its own clients
+    monkeypatch.setenv(LOCAL, "1")  # as a stage does that starts its own clients
     return Project(tmp_path)
 
 
@@ -74,25 +74,26 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
 
 
 def test_an_organisations_own_client_serves_no_noisy_training(home, monkeypatch):
-    monkeypatch.delenv(OF_A_STAGE)
+    monkeypatch.delenv(LOCAL)
     with pytest.raises(UserError, match=r"in federation.mode 'local' alone"):
         gate(config.load(), NOISY_RUN, "c0", {})
     assert not opened()
 
 
 def test_an_organisations_own_client_serves_no_set_without_a_guarantee(home, monkeypatch):
-    monkeypatch.delenv(OF_A_STAGE)
-    card = Path("data/synthetic/own/c0/dp_moments/card.json")
-    for guarantee in ("formal", "none"):
-        content = json.loads(card.read_text())
-        content["privacy"]["guarantee"] = guarantee
-        card.write_text(json.dumps(content))
-        if guarantee == "formal":
-            assert list(exported(SYNTHETIC, "c0")) == ["c0"]
-            continue
-        for ask in (lambda: exported(SYNTHETIC, "c0"), lambda: gate(config.load(), SYNTHETIC, "c0", {})):
-            with pytest.raises(UserError, match="has no formal guarantee: it is served to nobody else"):
-                ask()
+    monkeypatch.delenv(LOCAL)
+    params, card = config.load(), Path("data/synthetic/own/c0/dp_moments/card.json")
+    content = json.loads(card.read_text())
+    asked = [lambda: exported(SYNTHETIC, "c0"), lambda: gate(params, SYNTHETIC, "c0", {})]
+    content["privacy"]["guarantee"] = "none"
+    card.write_text(json.dumps(content))
+    for ask in asked:
+        with pytest.raises(UserError, match="has no formal guarantee: the set is served to nobody else"):
+            ask()
+    content["privacy"]["guarantee"] = "formal"
+    card.write_text(json.dumps(content))
+    for ask in asked:
+        ask()
 
 
 def test_a_lifetime_cap_refuses_the_run_and_spends_nothing(home):

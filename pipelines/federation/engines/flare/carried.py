@@ -18,7 +18,7 @@ from pipelines.federation.engines.flare import jobs, processes
 from pipelines.federation.engines.flare.kits import provision
 from pipelines.federation.engines.flare.names import ADMIN, KIT
 from pipelines.federation.runs import Run
-from pipelines.federation.serving import OF_A_STAGE
+from pipelines.federation.serving import LOCAL
 
 WORK = paths.SCRATCH / "nvflare"
 HOST = "localhost"
@@ -79,7 +79,7 @@ def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[st
 def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> Iterator[Network]:
     """Everybody's processes, while the block runs. Then keys and copies are removed, and where all went well the logs.
     Each client enters noisy runs in its own ledger, which is where the stages have it."""
-    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve()), OF_A_STAGE: "1"}
+    ledgers = {paths.LEDGERS: str(paths.ledgers().resolve()), LOCAL: "1"}
     try:
         with processes.started(kits, homes, work / "logs", ledgers) as running:
             yield Network(params, kits, work, running)

@@ -24,7 +24,7 @@ from pipelines.federation.runs import Run, named
 from pipelines.federation.serving import exported, gate
 
 log = logging.getLogger("fedlens.client")
-NOT_ALLOWED = "its own parameters, records or ledger do not allow it; why stands in the client's log"
+NOT_ALLOWED = "its own parameters, records, cards or ledger do not allow it; why stands in the client's log"
 FAILED = "it failed; why stands in the client's log"
 
 
@@ -81,7 +81,7 @@ class Client:
     @collab.publish
     @told
     def exported(self, names: dict) -> dict:
-        """The client's released set, {"images", "labels"}: what it hands out anyway."""
+        """The client's released set, {"images", "labels"}, where its card has a formal guarantee."""
         run = known(config.load(), names)
         if not shares_sets(run):
             raise Refused("in this run no client sees another's set")

@@ -5,8 +5,10 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.job_launcher_spec import JobHandleSpec, JobProcessArgs, JobReturnCode
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
 
-from pipelines.federation.engines.flare import narrowed  # noqa: F401, before NVFlare reads its own list
 from pipelines.federation.engines.flare.names import WORKER
+from pipelines.federation.engines.flare.narrowed import narrow
+
+narrow()  # NVFlare imports this, by the client's kit, as the process begins
 
 
 class Launcher(ClientProcessJobLauncher):

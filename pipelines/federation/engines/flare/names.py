@@ -1,5 +1,5 @@
-"""What both ends of a job call by name, and nothing to import: a client's own process, which starts the jobs, would
-else load all of torch to look at a file's name."""
+"""What both ends of a job call by name. Imports nothing: a client's own process, which starts the jobs, reads these
+names, and must not load torch for them."""
 
 # Where a job process finds what is its own, by environment variable: never by a parameter, which would bring places of
 # one machine into dvc.lock, and never by a message.

@@ -82,9 +82,9 @@ def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str
                 running[name] = Started(kits / name, home, logs / f"{name}.log", more)
             yield running
         finally:
-            while True:
+            while True:  # a process that has only just begun cannot be found yet
                 end(next(iter(homes.values())).parent)
-                if all(process.dead for process in running.values()):  # one that has only just begun has no name yet
+                if all(process.dead for process in running.values()):
                     break
 
 

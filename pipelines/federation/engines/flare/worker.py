@@ -5,7 +5,8 @@ python -m pipelines.federation.engines.flare.worker ...   as `launcher` starts i
 
 import runpy
 
-from pipelines.federation.engines.flare import narrowed  # noqa: F401, before the process has a cell
+from pipelines.federation.engines.flare.narrowed import narrow
 
 if __name__ == "__main__":
+    narrow()
     runpy.run_module("nvflare.private.fed.app.client.worker_process", run_name="__main__", alter_sys=True)

@@ -1,7 +1,9 @@
 """Dishonest members of the network: a foreign certificate, a server whose own policy lets everything pass."""
 
+import contextlib
 import json
 import shutil
+import time
 
 import pytest
 from project import ROOT
@@ -18,9 +20,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
 
 def test_a_client_with_anothers_certificate_is_refused(project):
-    project.edit(lambda params: params["federation"].update(start_timeout=15.0))
-    params, run, work = config.load(), PPPFL, project.path / ".scratch/nvflare/foreign"
-    own, homes = carried.laid_out(params, [run], work)
+    params, work = within(config.load(), start_timeout=15.0), project.path / ".scratch/nvflare/foreign"
+    own, homes = carried.laid_out(params, [PPPFL], work)
     foreign = kits.provision(work / "foreign", CLIENTS, carried.HOST, processes.free_ports(2))
     for name in ("client.crt", "client.key"):  # a certificate for c0, by an authority that is not ours
         shutil.copy(foreign / "c0/startup" / name, own / "c0/startup" / name)
@@ -28,41 +29,50 @@ def test_a_client_with_anothers_certificate_is_refused(project):
         pytest.raises(UserError, match=r"After 15 s these clients have not come: c0\."),
         carried.network(params, own, homes, work) as network,
     ):
-        network.carry(run)
+        network.carry(PPPFL)
+
+
+def within(params: config.Params, **settings) -> config.Params:
+    return params.model_copy(update={"federation": params.federation.model_copy(update=settings)})
+
+
+CODE = """
+import os, pathlib
+class Evil:
+    def __init__(self):
+        pathlib.Path({marks!r}, pathlib.Path(os.environ["FEDLENS_HOME"]).name).touch()
+"""
 
 
 @pytest.mark.parametrize("kind", ["a class that is not allowed", "code that comes with the job"])
 def test_a_client_runs_nothing_that_a_job_brings(kind, project, tmp_path, monkeypatch):
-    """A dishonest server: its own policy lets everything pass, the clients' must not."""
-    params, run, work, marker = config.load(), PPPFL, project.path / ".scratch/nvflare/evil", tmp_path / "ran"
+    """A dishonest server, whose own policy lets everything pass. The clients' own must not, without our deployer's
+    help; c2 is the control, whose owner lets everything pass, too."""
+    params, work = within(config.load(), on_loss="skip"), project.path / ".scratch/nvflare/evil"
     written = jobs.write
 
     def evil(folder, *arguments):
         written(folder, *arguments)
-        file = folder / "client/config/config_fed_client.json"
-        content = json.loads(file.read_text())
-        path, given = "subprocess.Popen", {"args": ["touch", str(marker)]}
+        path, given = "subprocess.Popen", {"args": ["sh", "-c", f'touch "{tmp_path}/$(basename $FEDLENS_HOME)"']}
         if kind == "code that comes with the job":
             (folder / "client/custom").mkdir()
-            code = (
-                f"import pathlib\nclass Evil:\n    def __init__(self):\n        pathlib.Path({str(marker)!r}).touch()\n"
-            )
-            (folder / "client/custom/evil.py").write_text(code)
+            (folder / "client/custom/evil.py").write_text(CODE.format(marks=str(tmp_path)))
             path, given = "evil.Evil", {}
+        file = folder / "client" / names.CLIENT_FILE
+        content = json.loads(file.read_text())
         content["components"].append({"id": "evil", "path": path, "args": given})
         file.write_text(json.dumps(content))
 
     monkeypatch.setattr(jobs, "write", evil)
-    own, homes = carried.laid_out(params, [run], work)
-    local = own / carried.HOST / "local"
-    resources = json.loads((local / "resources.json").read_text())
-    (local / "resources.json").write_text(json.dumps({**resources, "class_allow_list": ["*"]}))
-    policy = json.loads((local / "authorization.json").read_text())
-    policy["permissions"]["project_admin"] = "any"
-    (local / "authorization.json").write_text(json.dumps(policy))
-    with pytest.raises(UserError), carried.network(params, own, homes, work) as network:
-        network.carry(run)
-    assert not marker.exists()
+    own, homes = carried.laid_out(params, [PPPFL], work)
+    for client in CLIENTS:
+        changed(own / client, "resources.json", without_our_deployer)
+    for name in (carried.HOST, "c2"):
+        changed(own / name, "resources.json", lambda resources: resources.update(class_allow_list=["*"]))
+        changed(own / name, "authorization.json", lambda policy: policy["permissions"].update(project_admin="any"))
+    with contextlib.suppress(UserError), carried.network(params, own, homes, work) as network:
+        network.carry(PPPFL)
+    assert [mark.name for mark in tmp_path.iterdir()] == ["c2"]
 
 
 REFUSED = ("invalid_request", "NVFLARE_ERROR: the job's name is none")
@@ -77,10 +87,14 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
     own, homes = carried.laid_out(params, [PPPFL], work)
     for name, kind in ((carried.HOST, "Server"), ("c1", "Client")):
         part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
-        changed(own / name, lambda parts, part=part: parts.append(part))
-    changed(own / "c2", theirs)
+        changed(own / name, "resources.json", lambda resources, part=part: resources["components"].append(part))
+    changed(own / "c2", "resources.json", without_our_deployer)
+    changed(own / "c2", "resources.json", without_our_launcher)
     with carried.network(params, own, homes, work) as network:
         network.carry(PPPFL)
+        until = time.monotonic() + 60
+        while told.read_text().count("\n") < 34 and time.monotonic() < until:
+            time.sleep(0.2)
         policies = {client: (own / client / "local/resources.json").exists() for client in ("c0", "c2")}
     answers = [json.loads(line) for line in told.read_text().splitlines()]
     said = {
@@ -97,17 +111,19 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
         assert answer["code"] != "ok" or answer["said"] in REFUSED, key
 
 
-def changed(kit, change) -> None:
-    """`change` on the parts of a participant's process."""
-    file = kit / "local/resources.json"
-    resources = json.loads(file.read_text())
-    change(resources["components"])
-    file.write_text(json.dumps(resources))
+def changed(kit, name: str, change) -> None:
+    """`change` on one of a participant's own files."""
+    file = kit / "local" / name
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
 
 
-def theirs(parts: list[dict]) -> None:
-    """NVFlare's own parts instead of ours."""
-    parts[:] = [part for part in parts if part["path"] != names.DEPLOYER]
-    for part in parts:
+def without_our_deployer(resources: dict) -> None:
+    resources["components"] = [part for part in resources["components"] if part["path"] != names.DEPLOYER]
+
+
+def without_our_launcher(resources: dict) -> None:
+    for part in resources["components"]:
         if part["path"] == names.LAUNCHER:
             part["path"] = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"

@@ -3,17 +3,25 @@
 import io
 import json
 import zipfile
+from contextlib import nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
+from nvflare.apis.resource_manager_spec import ResourceManagerSpec
 from nvflare.collab.runtime import dispatch
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
+from nvflare.private.admin_defs import Message
 from nvflare.private.defs import new_cell_message
 from nvflare.private.fed.client import admin
+from nvflare.private.fed.client.admin_commands import AdminCommands
+from nvflare.private.fed.client.client_engine_internal_spec import ClientEngineInternalSpec
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
+from nvflare.private.fed.client.scheduler_cmds import StartJobProcessor
+from nvflare.private.fed.utils.app_deployer import AppDeployer
 
 from pipelines.federation.engines.flare import deployer, names, narrowed
 
@@ -57,7 +65,15 @@ def test_a_job_whose_name_leads_elsewhere_is_not(name):
     assert deployer.wrong_with(name, zipped(OURS)) == "the job's name is none"
 
 
-def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else():
+@pytest.fixture
+def narrowed_here(monkeypatch):
+    """As in a client's processes, until the test is over."""
+    for owner, name in ((ClientRequestProcessors, "request_processors"), (AdminCommands, "commands")):
+        monkeypatch.setattr(owner, name, list(getattr(owner, name)))
+    narrowed.narrow(monkeypatch.setattr)
+
+
+def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else(narrowed_here):
     topics = {topic for one in ClientRequestProcessors.request_processors for topic in one.get_topics()}
     assert "train.deploy" in topics
     for word in ("shell", "delete", "info", "env", "restart", "shutdown", "log", "errors"):
@@ -85,18 +101,48 @@ def test_who_is_answered(origin, channel, answered):
     assert bool(handled) == answered == (reply is None)
 
 
-@pytest.mark.parametrize("module", narrowed.SPEAKING, ids=lambda module: module.__name__)
-def test_the_text_of_an_exception_stays_here(module):
-    assert module.secure_format_exception(OSError("no such file: records/7.png")) == "OSError"
-    assert admin.error_reply(module.secure_format_exception(ValueError("3 records"))).body == "ValueError"
+def failing(*_, **__):
+    raise ValueError("3 records in raw/own.npz")
 
 
-def test_a_call_that_fails_tells_its_kind_and_no_line_of_code(monkeypatch):
-    def raised(*_):
-        raise ValueError("3 records")
+def said_by_the_start_of_a_job() -> str:
+    engine = Mock(ClientEngineInternalSpec)
+    engine.get_component.return_value, engine.new_context = Mock(ResourceManagerSpec), failing
+    message = Message("train.start", {})
+    message.set_header("job_id", JOB)
+    return StartJobProcessor().process(message, engine).body
 
-    monkeypatch.setattr(dispatch, "_preprocess", raised)
+
+def said_by_the_clients_process() -> str:
+    agent = SimpleNamespace(auditor=None, processors={"x": 1}, app_ctx=SimpleNamespace(new_context=nullcontext))
+    agent.processors["x"] = SimpleNamespace(process=failing)
+    return admin.FedAdminAgent._dispatch_request(agent, new_cell_message({}, Message("x", ""))).payload.body
+
+
+def said_by_a_call() -> str:
     headers = {"collab__authenticated_caller": "server", "collab__method_name": "end", "collab__target_name": "c0"}
-    app, log = SimpleNamespace(name="c0", find_collab_method=print), SimpleNamespace(error=print, debug=print)
-    said = str(dispatch._call_app_method(new_cell_message(headers, {}), app, log).payload)
-    assert "ValueError" in said and "records" not in said and "File" not in said
+    app, log = (
+        SimpleNamespace(name="c0", find_collab_method=lambda *_: failing),
+        SimpleNamespace(error=print, debug=print),
+    )
+    app.new_context = failing
+    return str(dispatch._call_app_method(new_cell_message(headers, {}), app, log).payload)
+
+
+def said_by_the_deployer() -> str:
+    workspace = SimpleNamespace(get_run_dir=failing)
+    with pytest.raises(Exception) as raised:
+        AppDeployer().deploy(workspace, JOB, {}, "app", b"", None)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "said", [said_by_the_start_of_a_job, said_by_the_clients_process, said_by_a_call, said_by_the_deployer]
+)
+def test_the_text_of_an_exception_stays_here(said, request, caplog):
+    assert "3 records" in said()  # as NVFlare has it
+    request.getfixturevalue("narrowed_here")
+    caplog.clear()
+    answer = said()
+    assert "ValueError" in answer and "records" not in answer and "File" not in answer
+    assert "3 records" in caplog.text

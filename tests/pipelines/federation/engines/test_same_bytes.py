@@ -39,11 +39,15 @@ def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
         with carried.network(params, *carried.laid_out(params, everything, work), work) as network:
             found = {run: network.carry(run) for run in everything}
         ledgers = {client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5) for client in CLIENTS}
-        entered = {client: [entry["mechanism"] for entry in of(ledger)] for client, ledger in ledgers.items()}
+        entered = {client: [entry["mechanism"] for entry in opened(ledger)] for client, ledger in ledgers.items()}
     return found, b"".join(file.read_bytes() for file in tap.iterdir()), entered
 
 
-def of(ledger: Ledger) -> list[dict]:
+def in_bytes(models: list[dict]) -> list[dict[str, bytes]]:
+    return [{name: array.tobytes() for name, array in model.items()} for model in models]
+
+
+def opened(ledger: Ledger) -> list[dict]:
     return [entry for entry in ledger.entries() if entry["event"] == "open"]
 
 
@@ -52,9 +56,8 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
     params, there = config.load(), runs[0][run].history
     data = exports.images("own", CLIENTS, GENERATOR)
     here = federate(methods.module(run.method), run.task(params, data), run.settings(params))
-    assert len(here.models) == len(there.models) == 4
-    for ours, theirs in zip(here.models, there.models):
-        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    assert len(here.models) == 4
+    assert in_bytes(here.models) == in_bytes(there.models)
     assert {**here.cost, "seconds": 0} == {**there.cost, "seconds": 0}
     assert here.curves == there.curves
 
@@ -63,8 +66,7 @@ def test_noisy_training_gives_the_same_bytes(runs):
     train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
     (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
     here, there = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
-    for ours, theirs in zip(here, there, strict=True):
-        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    assert in_bytes(here) == in_bytes(there)
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
 
 
@@ -112,8 +114,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(proje
     with processes.started(own, homes, work / "logs", {}):
         submitter.run(*stage)
     found = outcome.load_models(tmp_path / paths.initial("own", GENERATOR) / "rounds.safetensors")
-    for ours, theirs in zip(runs[0][PPPFL].history.models, found, strict=True):
-        assert {name: array.tobytes() for name, array in ours.items()} == {n: a.tobytes() for n, a in theirs.items()}
+    assert in_bytes(found) == in_bytes(runs[0][PPPFL].history.models)
 
 
 def test_other_parameters_at_a_client_fail_the_run_by_name(project):
