@@ -61,10 +61,10 @@ LARGE_LOTS = {
 }
 WARM = {"share": 0.4, "images": 2000, "epochs": 10, "batch": 128, "learning_rate": 2e-3}
 
-# FedAvg with DP as FedFDP reports it. Its rate is printed as 1; whether sums are divided by the expected lot then, or by
-# 64 as in the same authors' code of ALI-DPFL, is not. Its noise does not change, so the model after the steps that a
+# FedAvg with DP as FedFDP reports it. Its rate is printed as 1; whether sums are divided by the expected lot then, or
+# by 64 as in the same authors' code of ALI-DPFL, is not. Its noise does not change, so the model after the steps that a
 # smaller epsilon buys is that one's.
-PUBLISHED = Case(
+FEDFDP_TABLE = Case(
     "dpsgd",
     {"scheme": "dirichlet", "alpha": 0.1},
     4.0,
@@ -86,8 +86,8 @@ CASES = {
     "dpsgd, tanh": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "activation": "tanh"}),
     "dpsgd, AUTO-S": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "clipping": "auto_s"}),
     "dpsgd, literal partition": Case("dpsgd", LITERAL, 2.0, LARGE_LOTS),
-    "fedfdp": PUBLISHED,
-    "fedfdp, divided by 64": replace(PUBLISHED, settings={**FEDFDP, "learning_rate": 300 / 64}),
+    "fedfdp": FEDFDP_TABLE,
+    "fedfdp, divided by 64": replace(FEDFDP_TABLE, settings={**FEDFDP, "learning_rate": 300 / 64}),
     "ali, ratio": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "ratio"}),
     "ali, paper": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper"}),
     "ali, paper corrected": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper_corrected"}),
