@@ -20,6 +20,17 @@ class History(NamedTuple):
     cost: dict  # {"rounds", "bytes_down", "bytes_up": over all clients, "seconds"}
 
 
+class Carried(NamedTuple):
+    """What came of a run over a network.
+
+    history: of the server; where the run went on without some clients, its cost has "lost", {client: why}. spent:
+    {client: what its account came to}, of a noisy run.
+    """
+
+    history: History
+    spent: dict[str, dict]
+
+
 def run(
     state: Server,
     server_step: Callable[[Server, list[Reply]], Server],

@@ -1,23 +1,14 @@
 """Which engine carries a stage's run: `federation.engine`. Both give the same weights."""
 
 import importlib
-from typing import NamedTuple
 
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation import methods
-from pipelines.federation.rounds import History
+from pipelines.federation.rounds import Carried, History
 from pipelines.federation.runs import Run
 from pipelines.federation.task import federate
-
-
-class Carried(NamedTuple):
-    """history: of the server; where the run went on without some clients, its cost has "lost", {client: why}. spent:
-    {client: what its account came to}, of a noisy run."""
-
-    history: History
-    spent: dict[str, dict]
 
 
 def on_synthetic(params: Params, run: Run) -> History:

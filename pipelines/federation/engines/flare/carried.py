@@ -13,10 +13,10 @@ from nvflare.fuel.flare_api.flare_api import Session
 from pipelines import paths
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.federation.engines.choice import Carried
 from pipelines.federation.engines.flare import jobs, processes
 from pipelines.federation.engines.flare.kits import provision
 from pipelines.federation.engines.flare.names import ADMIN, KIT
+from pipelines.federation.rounds import Carried
 from pipelines.federation.runs import Run
 from pipelines.federation.serving import LOCAL
 

@@ -11,9 +11,8 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 from pipelines.blocks.federation import Federation
 from pipelines.errors import UserError
 from pipelines.federation import outcome
-from pipelines.federation.engines.choice import Carried
 from pipelines.federation.engines.flare import names
-from pipelines.federation.rounds import History
+from pipelines.federation.rounds import Carried, History
 from pipelines.federation.runs import Run
 from pipelines.files import read_json
 
