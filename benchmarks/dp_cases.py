@@ -87,7 +87,7 @@ CASES = {
     "dpsgd, AUTO-S": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "clipping": "auto_s"}),
     "dpsgd, literal partition": Case("dpsgd", LITERAL, 2.0, LARGE_LOTS),
     "fedfdp": FEDFDP_TABLE,
-    "fedfdp, divided by 64": replace(FEDFDP_TABLE, settings={**FEDFDP, "learning_rate": 300 / 64}),
+    "fedfdp, divided by 64": replace(FEDFDP_TABLE, settings={**FEDFDP, "learning_rate": FEDFDP["expected_lot"] / 64}),
     "ali, ratio": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "ratio"}),
     "ali, paper": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper"}),
     "ali, paper corrected": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper_corrected"}),
