@@ -71,6 +71,8 @@ NEWCOMERS = (
     "newcomer labels a few records of its train part, drawn anew in each repetition, takes a fixed number of Adam "
     "steps on all of them from the model that it is handed, and is tested on its own test part, and on the global test "
     "set. Nothing is selected. `random_init` hands out an untrained model: those few labels and nothing else.\n\n"
+    "Rounds are those of the shared training of PPPFL, FedMeta and FedAvg, the paper's thirty or ten times as many. A "
+    "run has one number of rounds, and images of its own, the same for all of its methods.\n\n"
     "A cell is one newcomer in one draw of one run (seed). Cells of one newcomer share its test part and the models, "
     "so the intervals, bootstrap ones over cells of paired differences, say which labels could have moved a figure, "
     "and little of other clients. No paper has this table: no figure stands beside ours.\n\n" + _PRIVACY

@@ -78,6 +78,7 @@ STABILISERS = [
 ]
 NEWCOMERS = [
     ("labels", lambda row: str(row["labels"])),
+    ("rounds", lambda row: str(row["rounds"])),
     ("model handed out", lambda row: f"`{row['method']}`"),
     ("cells", lambda row: str(row["cells"])),
     figure("own test part", "accuracy"),
@@ -104,7 +105,7 @@ def page(
     for dataset, own in by(rows, "dataset").items():
         told = ", ".join(map(str, seeds[dataset]))
         parts += [
-            f"## {dataset}, {'seeds' if len(seeds[dataset]) > 1 else 'one run, seed'} {told}",
+            f"## {dataset}, {'seeds' if len(seeds[dataset]) > 1 else 'seed'} {told}",
             _table(columns, own),
         ]
     return "\n\n".join([*parts, f"![{title}]({name}.png)"]) + "\n"

@@ -19,6 +19,9 @@ APART = (  # in a run's name, of no weight for its figures, or below
     "prepare.root",
     "prepare.public_fraction",
     "dp_baselines.algorithms",
+    "meta.rounds",
+    "baselines.fedmeta.rounds",
+    "baselines.fedavg.rounds",
 )
 
 

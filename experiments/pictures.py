@@ -77,13 +77,14 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def newcomers(table: list[dict], rows: list[dict]) -> Figure:
-    """Accuracy against the number of labels, a panel per data set."""
+    """Accuracy against the number of labels, a panel per data set and number of rounds."""
     lines = {
-        dataset: {
+        f"{dataset}, {rounds} rounds": {
             method: {row["labels"]: {"accuracy": row["accuracy"], "low": None, "high": None} for row in of}
-            for method, of in by(own, "method").items()
+            for method, of in by(same, "method").items()
         }
         for dataset, own in by(table, "dataset").items()
+        for rounds, same in by(own, "rounds").items()
     }
     return new_clients_plot.new_clients(lines, title="{}: models of the others' images")
 

@@ -16,7 +16,14 @@ FEDERATED = ("fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "pppfl_paper
 OTHERS = ("pooled", "single")
 BESIDE = ("fedavg", "pooled", "local", "random_init")  # of the roads
 PUBLIC = 0.05  # of the training images, for the noisy algorithms that look at some
-HANDED_OUT = ("pppfl", "fedmeta", "fedavg", "pooled", "random_init")  # to newcomers; the last is the bar
+NEWCOMERS = {  # rounds of the shared training: the paper's, and what it takes (benchmarks/outer_loop.py)
+    "newcomers": 30,
+    "newcomers 300 rounds": 300,
+}
+HANDED_OUT = {  # to newcomers; the last is the bar
+    30: ("pppfl", "fedmeta", "fedavg", "pooled", "random_init"),
+    300: ("pppfl", "fedavg", "pooled", "random_init"),
+}
 BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
 GROUPS = {"1-5": (1.0, 2.0, 3.0, 4.0, 5.0), "6-10": (6.0, 7.0, 8.0, 9.0, 10.0), "inf": (float("inf"),)}
 STABILISERS = {  # [ema, cosine] of PPPFL
@@ -117,10 +124,15 @@ def roads(asked: Asked) -> Iterator[Run]:
 
 def newcomers(asked: Asked) -> Iterator[Run]:
     """Clients held out in their turn, who adapt a model of the others' images with few labels of their own."""
-    for dataset, seed in _cells(asked):
-        generator = PRIVATE[0]
-        overrides = {**_setting(asked, dataset, seed, (generator,)), "new_clients.algorithms": list(HANDED_OUT)}
-        yield Run(dataset, seed, "newcomers", overrides, (f"new_clients@{dataset}-{generator}",), (), newcomers=True)
+    generator = PRIVATE[0]
+    for variant, rounds in NEWCOMERS.items():
+        for dataset, seed in _cells(asked):
+            overrides = {
+                **_setting(asked, dataset, seed, (generator,)),
+                **dict.fromkeys(("meta.rounds", "baselines.fedmeta.rounds", "baselines.fedavg.rounds"), rounds),
+                "new_clients.algorithms": list(HANDED_OUT[rounds]),
+            }
+            yield Run(dataset, seed, variant, overrides, (f"new_clients@{dataset}-{generator}",), (), newcomers=True)
 
 
 STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {

@@ -2,7 +2,7 @@
 
 from experiments import published
 from experiments.correlation import gain_against_local
-from experiments.plans import GROUPS, STABILISERS
+from experiments.plans import GROUPS, NEWCOMERS, STABILISERS
 from experiments.summaries import by, cells, ends, generators, mean, methods, newcomers_cells, over_runs, paired
 
 FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as there is such a method
@@ -107,22 +107,30 @@ def figure4(rows: list[dict]) -> list[dict]:
 
 
 def newcomers(rows: list[dict]) -> list[dict]:
-    """A row per number of labels and model handed out; differences to an untrained one, and PPPFL's to each."""
+    """A row per number of labels, rounds and model handed out; differences to an untrained one, and PPPFL's to each,
+    after the same number of rounds."""
     found = []
     for dataset, own in by(rows, "dataset").items():
+        variants = by(own, "variant")
         for labels in sorted({cell["labels"] for row in own for cell in row["newcomers"]["cells"]}):
-            ours, bar = (newcomers_cells(own, name, labels, "accuracy") for name in ("pppfl", "random_init"))
-            for method in dict.fromkeys(name for row in own for name in row["newcomers"]["algorithms"]):
-                accuracy = newcomers_cells(own, method, labels, "accuracy")
-                over_bar = paired(accuracy, bar, dataset, method, str(labels)) if method != "random_init" else None
-                pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if method != "pppfl" else None
-                found.append(
-                    {"dataset": dataset, "labels": labels, "method": method, "cells": len(accuracy)}
-                    | {"accuracy": mean(accuracy), "generator": own[0]["newcomers"]["generator"]}
-                    | {"global_accuracy": mean(newcomers_cells(own, method, labels, "global_accuracy"))}
-                    | ends("over_random_init", over_bar)
-                    | ends("pppfl_over_it", pppfl)
-                )
+            for variant in [variant for variant in NEWCOMERS if variant in variants]:
+                found += _handed_out(dataset, labels, NEWCOMERS[variant], variants[variant])
+    return found
+
+
+def _handed_out(dataset: str, labels: int, rounds: int, rows: list[dict]) -> list[dict]:
+    found, ours, bar = [], *(newcomers_cells(rows, name, labels, "accuracy") for name in ("pppfl", "random_init"))
+    for method in dict.fromkeys(name for row in rows for name in row["newcomers"]["algorithms"]):
+        accuracy = newcomers_cells(rows, method, labels, "accuracy")
+        over_bar = paired(accuracy, bar, dataset, method, str(labels)) if method != "random_init" else None
+        pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if method != "pppfl" else None
+        found.append(
+            {"dataset": dataset, "labels": labels, "rounds": rounds, "method": method, "cells": len(accuracy)}
+            | {"accuracy": mean(accuracy), "generator": rows[0]["newcomers"]["generator"]}
+            | {"global_accuracy": mean(newcomers_cells(rows, method, labels, "global_accuracy"))}
+            | ends("over_random_init", over_bar)
+            | ends("pppfl_over_it", pppfl)
+        )
     return found
 
 

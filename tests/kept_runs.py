@@ -22,7 +22,7 @@ def run(seed: int, methods: dict, *, dataset: str = "mnist", variant: str = "", 
     return {"dataset": dataset, "seed": seed, "variant": variant, "settings": {}, "methods": methods, **other}
 
 
-def newcomers(seed: int, accuracies: dict[str, list[float]], labels: int = 8) -> dict:
+def newcomers(seed: int, accuracies: dict[str, list[float]], labels: int = 8, variant: str = "newcomers") -> dict:
     """A run with one client held out. accuracies: {method: one per draw}."""
     cells = [
         {"algorithm": name, "client": "c0", "labels": labels, "draw": draw, "accuracy": value}
@@ -37,4 +37,4 @@ def newcomers(seed: int, accuracies: dict[str, list[float]], labels: int = 8) ->
         "skipped": [],
         "cells": cells,
     }
-    return run(seed, {}, variant="newcomers", newcomers=kept)
+    return run(seed, {}, variant=variant, newcomers=kept)

@@ -11,8 +11,9 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from experiments import parameters
-from experiments.plans import BOUNDS, GROUPS, PRIVATE, STORES, Asked, Run
+from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Asked, Run
 from pipelines import config
+from pipelines.federation import methods
 from pipelines.reporting import collect
 
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -104,6 +105,14 @@ def test_figure2_switches_both_stabilisers_each_way(asked):
     own = [run.overrides for run in first_of_each_variant("figure2", asked)]
     assert {(run["meta.ema"], run["meta.cosine"]) for run in own} == set(itertools.product([True, False], repeat=2))
     assert {run["fine_tune.every"] for run in own} == {5}
+
+
+def test_newcomers_are_handed_models_of_thirty_rounds_and_of_ten_times_as_many(asked, params):
+    for run in STORES["newcomers"](asked):
+        own = parameters.resolved(params, run.overrides)
+        handed = [own.training(run.dataset, methods.block(name)) for name in own.new_clients.algorithms]
+        rounds = {block.rounds for block in handed if hasattr(block, "rounds")}
+        assert rounds == {NEWCOMERS[run.variant]}
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -66,3 +66,14 @@ def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_ea
     assert ours["over_random_init"] == pytest.approx((0.1 + 0.3 + 0.1 + 0.1) / 4) and ours["pppfl_over_it"] is None
     assert fedavg["pppfl_over_it"] == pytest.approx((-0.1 + 0.1 - 0.3 - 0.1) / 4)
     assert bar["over_random_init"] is None and bar["pppfl_over_it"] == pytest.approx(0.15)
+
+
+def test_newcomers_after_more_rounds_stand_apart():
+    few = newcomers(0, {"pppfl": [0.5, 0.5], "random_init": [0.5, 0.5]})
+    many = newcomers(0, {"pppfl": [0.9, 0.7], "random_init": [0.6, 0.4]}, variant="newcomers 300 rounds")
+    table = tables.newcomers([many, few])
+    assert [(row["rounds"], row["method"]) for row in table] == [
+        (rounds, method) for rounds in (30, 300) for method in ("pppfl", "random_init")
+    ]
+    assert [row["over_random_init"] for row in table[::2]] == pytest.approx([0.0, 0.3])
+    assert [row["cells"] for row in table] == 4 * [2]
