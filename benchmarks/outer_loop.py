@@ -5,9 +5,8 @@
 
 Every client of the partition releases a `dp_moments` set within its own budget; a fifth of each set is kept from
 meta-training. A model's score is what it becomes on that fifth: adapted to LABELS of its images, a client at a time,
-by STEPS of Adam, tested on the rest of it; the mean over clients. Round 0 is a fresh model. No record is read but to
-make the releases, so whoever holds the sets may choose by this. What is kept under the same settings is not measured
-again.
+by STEPS of Adam, tested on the rest of it; the mean over clients. No record is read but to make the releases, so
+whoever holds the sets may choose by this. What is kept under the same settings is not measured again.
 """
 
 import argparse
@@ -43,7 +42,10 @@ CANDIDATES = {
     **{f"neither, inner {rate:g}": {**NEITHER, "inner_learning_rate": rate} for rate in (0.01, 0.03, 0.3)},
     **{f"neither, inner steps {steps}": {**NEITHER, "inner_steps": steps} for steps in (1, 5)},
     "neither, first order": {**NEITHER, "order": "first"},
+    "neither, 300 rounds": {**NEITHER, "rounds": 300},
+    "neither, 300 rounds, first order": {**NEITHER, "rounds": 300, "order": "first"},
 }  # where no outer rate is named, the profile's
+READ = {"fresh": 0, "a third": 1 / 3, "two thirds": 2 / 3, "all rounds": 1}  # {column: share of the rounds}
 
 
 def synthetic_sets(params: config.Params, dataset: str, root: Path) -> dict[str, Images]:
@@ -76,7 +78,7 @@ def adapted(model: State, sets: dict[str, Images], build) -> float:
 
 
 def measure(params: config.Params, dataset: str, sets: dict[str, Images], settings: Meta) -> dict:
-    """{"round N": score, ...} for the fresh model, a third, two thirds and all of the rounds."""
+    """{column of READ: score}."""
     profile = params.profiles[dataset]
     build = partial(classify.new, profile, seeds.derive(params.seed, "init", dataset))
     cut = {client: round(len(data) * KEPT) for client, data in sets.items()}
@@ -85,8 +87,8 @@ def measure(params: config.Params, dataset: str, sets: dict[str, Images], settin
     epsilons = {client: params.clients[client].epsilon for client in sets}
     task = Task(trained, build, profile.augmentation, epsilons, seeds.derive(params.seed, NAME, dataset))
     models = federate("pppfl", task, settings).models
-    rounds = [round(settings.rounds * third / 3) for third in range(4)]
-    return {f"round {number}": adapted(models[number], held_out, build) for number in rounds}
+    read = {column: models[round(settings.rounds * share)] for column, share in READ.items()}
+    return {"rounds": settings.rounds, **{column: adapted(model, held_out, build) for column, model in read.items()}}
 
 
 def main() -> None:
