@@ -67,7 +67,7 @@ EXPERIMENTS = {
         "Which road: images first, or noisy training, from equal budgets",
         notes.ROADS,
         tables.roads,
-        pages.METHODS,
+        pages.ROADS,
         pictures.differences,
     ),
     "newcomers": Experiment(

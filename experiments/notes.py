@@ -62,7 +62,7 @@ ROADS = _joined(
     "records and the same test images. `pppfl` and what stands with its generator spend it on images, once, and train "
     "as often as they like; `dpsgd` and the others spend it on gradients or weights, round by round, for one model. "
     "One image in twenty was kept from all clients for the noisy algorithms that look at public ones. Seconds do not "
-    "hold the making of images: seconds of CPU a client by `dp_moments`.",
+    "hold the making of images, seconds of CPU a client by `dp_moments`, and are of the machine that measured.",
     "No paper compares these roads: no figure stands beside ours.",
     _PRIVACY,
 )

@@ -28,21 +28,37 @@ def interval(header: str, field: str) -> Column:
 
 DIFFERENCE = interval("less `local` [95 %]", "over_local")
 PAPER = [figure("paper: BMTA", "published_bmta"), figure("paper: BMT-F1", "published_bmt_f1")]
-METHODS = [
+METHOD = [
     ("method", lambda row: marked(f"`{row['method']}`", row["upper_bound"])),
     text("images", "generator"),
     figure("accuracy", "accuracy"),
     DIFFERENCE,
+]
+EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
+COST = [
+    ("up", lambda row: amount(row["bytes_up"])),
+    ("down", lambda row: amount(row["bytes_down"])),
+    figure("seconds", "seconds", ".0f"),
+    figure("at home", "seconds_at_home", ".0f"),
+]
+METHODS = [
+    *METHOD,
     figure("validation-selected", "selected_mean_accuracy"),
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
     figure("BMTA, test-selected", "bmta_test_selected"),
     *PAPER,
-    ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"])),
-    ("up", lambda row: amount(row["bytes_up"])),
-    ("down", lambda row: amount(row["bytes_down"])),
-    figure("seconds", "seconds", ".0f"),
-    figure("at home", "seconds_at_home", ".0f"),
+    EPSILON,
+    *COST,
+]
+ROADS = [
+    *METHOD,
+    figure("macro-F1", "macro_f1"),
+    figure("before fine-tuning", "accuracy_before"),
+    figure("before it, global test set", "global_before"),
+    EPSILON,
+    figure("rounds", "rounds", ".0f"),
+    *COST,
 ]
 FLOWS = [
     text("trained on / tested on", "flow"),
