@@ -125,7 +125,7 @@ CASES = {
         gate={"mnist": 0.93},
         rate={"mnist": 1e-3},
     ),
-    # noise alone fills Adam's second moment, so 1e-3 is SGD at 1e-3 / (4 / 342) = 0.09, and LARGE_LOTS' is 2 / (1 - 0.8)
+    # noise fills Adam's second moment: 1e-3 is SGD at 1e-3 / (4 / 342) = 0.09, where LARGE_LOTS has 2 / (1 - 0.8)
     "agn, ten times the rate": Case(
         "agn",
         SHARDS,
