@@ -86,7 +86,7 @@ def newcomers(table: list[dict], rows: list[dict]) -> Figure:
         for dataset, own in by(table, "dataset").items()
         for rounds, same in by(own, "rounds").items()
     }
-    return new_clients_plot.new_clients(lines, title="{}: models of the others' images")
+    return new_clients_plot.new_clients(lines, title="{}")
 
 
 def gains(table: list[dict], rows: list[dict]) -> Figure:

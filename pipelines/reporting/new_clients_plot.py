@@ -17,9 +17,10 @@ def new_clients(points: dict[str, dict], title: str = "Models from {}") -> Figur
     """
     figure = canvas.figure(4.2)
     panels = figure.subplots(1, len(points), sharey=True, squeeze=False)[0]
+    names = list(dict.fromkeys(_bare(method) for methods in points.values() for method in methods))
     for axes, (generator, methods) in zip(panels, points.items(), strict=True):
-        for number, (method, line) in enumerate(methods.items()):
-            _line(axes, method, line, number)
+        for method, line in methods.items():
+            _line(axes, method, line, names.index(_bare(method)))
         counts = list(next(iter(methods.values())))
         axes.set_xscale("log")
         axes.set_xticks(_places(counts), [str(count) for count in counts])
@@ -27,7 +28,8 @@ def new_clients(points: dict[str, dict], title: str = "Models from {}") -> Figur
         axes.set_ylim(0, 1)
         canvas.label(axes, title.format(generator), "labelled records at home", "")
     panels[0].set_ylabel("accuracy on the own test part", size=9, color=canvas.INK)
-    canvas.legend(figure, panels[0].get_legend_handles_labels()[0])
+    handles = {handle.get_label(): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]}
+    canvas.legend(figure, [handles[name] for name in names])
     return figure
 
 
@@ -35,12 +37,16 @@ def _line(axes, method: str, line: dict[int, dict], number: int) -> None:
     x, entries, colour = _places(list(line)), list(line.values()), BAR.get(method) or canvas.colour(method)
     look = {"color": colour, "marker": canvas.MARKERS[number % len(canvas.MARKERS)], "ms": 4.5, "lw": 1.8}
     style = STYLES[number % len(STYLES)]
-    axes.plot(x, [entry["accuracy"] for entry in entries], label=method.partition("/")[0], ls=style, **look)
+    axes.plot(x, [entry["accuracy"] for entry in entries], label=_bare(method), ls=style, **look)
     known = [(place, entry) for place, entry in zip(x, entries, strict=True) if entry["low"] is not None]
     if known:
         places, those = zip(*known, strict=True)
         ends = ([entry[end] for entry in those] for end in ("low", "high"))
         axes.fill_between(places, *ends, color=colour, alpha=0.13, lw=0)
+
+
+def _bare(method: str) -> str:
+    return method.partition("/")[0]
 
 
 def _places(counts: list[int]) -> list[float]:
