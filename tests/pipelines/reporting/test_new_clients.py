@@ -95,3 +95,14 @@ def test_the_picture_has_a_panel_per_generator_a_line_per_algorithm_and_a_band_w
         for entry in line.values():
             entry.update(low=None, high=None)
     assert len(new_clients_plot.new_clients(found).axes[0].collections) == 0
+
+
+def test_a_method_looks_the_same_in_panels_that_lack_others():
+    line = {8: {"accuracy": 0.5, "low": None, "high": None}}
+    points = {"x": {"pooled/x": line}, "y": {"pppfl/y": line, "fedavg/y": line, "pooled/y": line}}
+    figure = new_clients_plot.new_clients(points)
+    looks = [
+        {drawn.get_label(): (drawn.get_marker(), drawn.get_linestyle()) for drawn in axes.lines} for axes in figure.axes
+    ]
+    assert looks[0]["pooled"] == looks[1]["pooled"] and len(set(looks[1].values())) == 3
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["pooled", "pppfl", "fedavg"]
