@@ -126,8 +126,8 @@ CASES = {
         gate={"mnist": 0.93},
         rate={"mnist": 1e-3},
     ),
-    # tried after `agn` had its figure: noise fills Adam's second moment, so that 1e-3 is SGD at 1e-3 / (4 / 342) = 0.09,
-    # where LARGE_LOTS has 2 / (1 - 0.8) = 10
+    # tried after `agn` had its figure: noise fills Adam's second moment, so that 1e-3 is SGD at
+    # 1e-3 / (4 / 342) = 0.09, where LARGE_LOTS has 2 / (1 - 0.8) = 10
     "agn, ten times the rate": Case(
         "agn",
         SHARDS,
