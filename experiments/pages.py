@@ -28,7 +28,7 @@ def interval(header: str, field: str) -> Column:
 
 DIFFERENCE = interval("less `local` [95 %]", "over_local")
 PAPER = [figure("paper: BMTA", "published_bmta"), figure("paper: BMT-F1", "published_bmt_f1")]
-METHOD = [
+OUTCOME = [
     ("method", lambda row: marked(f"`{row['method']}`", row["upper_bound"])),
     text("images", "generator"),
     figure("accuracy", "accuracy"),
@@ -42,7 +42,7 @@ COST = [
     figure("at home", "seconds_at_home", ".0f"),
 ]
 METHODS = [
-    *METHOD,
+    *OUTCOME,
     figure("validation-selected", "selected_mean_accuracy"),
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
@@ -52,7 +52,7 @@ METHODS = [
     *COST,
 ]
 ROADS = [
-    *METHOD,
+    *OUTCOME,
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
     figure("before it, global test set", "global_before"),
