@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from experiments import notes, pages, pictures, store, tables
+from experiments import notes, pages, pictures, store, tables, variants
 from experiments.summaries import by
 from pipelines.files import write_csv, write_text
 from pipelines.reporting import canvas
@@ -47,7 +47,7 @@ EXPERIMENTS = {
         "table5",
         "Table V and Fig. 3: what epsilon buys",
         notes.TABLE5,
-        tables.table5,
+        variants.table5,
         pages.EPSILONS,
         pictures.against_epsilon,
     ),
@@ -55,7 +55,7 @@ EXPERIMENTS = {
         "figure2",
         "Fig. 2: PPPFL's stabilisers",
         notes.FIGURE2,
-        tables.figure2,
+        variants.figure2,
         pages.STABILISERS,
         pictures.stabilisers,
     ),
@@ -74,7 +74,7 @@ EXPERIMENTS = {
         "newcomers",
         "Newcomers: what a shared model is worth to a client with few labels",
         notes.NEWCOMERS,
-        tables.newcomers,
+        variants.newcomers,
         pages.NEWCOMERS,
         pictures.newcomers,
     ),

@@ -28,12 +28,17 @@ def interval(header: str, field: str) -> Column:
 
 DIFFERENCE = interval("less `local` [95 %]", "over_local")
 PAPER = [figure("paper: BMTA", "published_bmta"), figure("paper: BMT-F1", "published_bmt_f1")]
+CELLS = ("cells", lambda row: str(row["cells"]))
 OUTCOME = [
     ("method", lambda row: marked(f"`{row['method']}`", row["upper_bound"])),
     text("images", "generator"),
+    CELLS,
     figure("accuracy", "accuracy"),
     DIFFERENCE,
+    interval("less `random_init` [95 %]", "over_random_init"),
 ]
+ROUNDS = figure("rounds", "rounds", ".0f")
+EVERYONES = figure("before it, global test set", "global_before")
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),
@@ -43,27 +48,33 @@ COST = [
 ]
 METHODS = [
     *OUTCOME,
-    figure("validation-selected", "selected_mean_accuracy"),
+    figure("worst client", "worst"),
+    figure("spread", "spread"),
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
+    EVERYONES,
+    figure("validation-selected", "selected_mean_accuracy"),
     figure("BMTA, test-selected", "bmta_test_selected"),
+    figure("BMT-F1, test-selected", "bmt_f1_test_selected"),
     *PAPER,
     EPSILON,
+    ROUNDS,
     *COST,
 ]
 ROADS = [
     *OUTCOME,
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
-    figure("before it, global test set", "global_before"),
+    EVERYONES,
     EPSILON,
-    figure("rounds", "rounds", ".0f"),
+    ROUNDS,
     *COST,
 ]
 FLOWS = [
     text("trained on / tested on", "flow"),
     ("method", lambda row: f"`{row['method']}`"),
     text("images", "generator"),
+    CELLS,
     figure("accuracy", "accuracy"),
     figure("macro-F1", "macro_f1"),
     DIFFERENCE,
@@ -72,6 +83,7 @@ FLOWS = [
 EPSILONS = [
     text("images", "generator"),
     text("epsilons", "epsilon"),
+    CELLS,
     figure("accuracy", "accuracy"),
     interval("less infinite epsilon [95 %]", "over_inf"),
     figure("macro-F1", "macro_f1"),
@@ -87,6 +99,7 @@ EPSILONS = [
 STABILISERS = [
     text("images", "generator"),
     text("stabilisers", "stabilisers"),
+    CELLS,
     figure("accuracy", "accuracy"),
     interval("less neither [95 %]", "over_neither"),
     figure("macro-F1", "macro_f1"),
@@ -96,7 +109,7 @@ NEWCOMERS = [
     ("labels", lambda row: str(row["labels"])),
     ("rounds", lambda row: str(row["rounds"])),
     ("model handed out", lambda row: f"`{row['method']}`"),
-    ("cells", lambda row: str(row["cells"])),
+    CELLS,
     figure("own test part", "accuracy"),
     figure("global test set", "global_accuracy"),
     interval("less `random_init` [95 %]", "over_random_init"),
@@ -104,6 +117,7 @@ NEWCOMERS = [
 ]
 GAINS = [
     text("images", "generator"),
+    ("alone", lambda row: f"`{row['base']}`"),
     ("cells", lambda row: str(row["n"])),
     figure("Spearman", "spearman", "+.2f"),
     figure("p", "p", ".2g"),

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from matplotlib.figure import Figure
 
 from experiments.plans import GROUPS, STABILISERS
-from experiments.summaries import by, cells, generators, mean
+from experiments.summaries import accuracies_in_both, by, generators, mean
+from experiments.tables import BASES
 from pipelines.reporting import canvas, new_clients_plot
 from pipelines.reporting.epsilon_plot import COLOURS
 from pipelines.reporting.findings import marked
@@ -90,17 +91,17 @@ def newcomers(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def gains(table: list[dict], rows: list[dict]) -> Figure:
-    """Fig. 4: a panel per data set, a point per client and seed."""
+    """Fig. 4: a panel per data set and base, a point per client and seed."""
     panels, colours = by(rows, "dataset"), _colours(table)
-    drawn = canvas.figure(4.2)
-    for axes, (dataset, own) in zip(_panels(drawn, len(panels)), panels.items()):
-        local = cells(own, "local", "accuracy")
-        axes.axhline(0, color=canvas.INK, lw=1)
-        for generator in generators(own):
-            ours = cells(own, f"pppfl/{generator}", "accuracy")
-            y = [ours[cell] - local[cell] for cell in local]
-            axes.plot(list(local.values()), y, ls="", marker="o", ms=5, color=colours[generator])
-        canvas.label(axes, dataset, "accuracy of local", "PPPFL's accuracy less it")
+    drawn = canvas.figure(3.8 * len(panels))
+    for line, (dataset, own) in zip(drawn.subplots(len(panels), len(BASES), squeeze=False), panels.items()):
+        for axes, base in zip(line, BASES):
+            axes.axhline(0, color=canvas.INK, lw=1)
+            for generator in generators(own):
+                alone, ours = accuracies_in_both(own, base, f"pppfl/{generator}")
+                y = [b - a for a, b in zip(alone, ours)]
+                axes.plot(alone, y, ls="", marker="o", ms=5, color=colours[generator])
+            canvas.label(axes, dataset, f"accuracy of {base}", "PPPFL's accuracy less it")
     _key(drawn, colours)
     return drawn
 

@@ -36,6 +36,19 @@ def mean(values: Mapping | list) -> float | None:
     return float(np.mean(numbers)) if numbers and None not in numbers else None
 
 
+def over_clients(values: Cells) -> dict[str, float]:
+    """{"worst", "spread": standard deviation} over a run's clients, as the mean over runs."""
+    runs = [[value for (seed, _), value in values.items() if seed == one] for one in {seed for seed, _ in values}]
+    return {"worst": mean([min(run) for run in runs]), "spread": mean([float(np.std(run)) for run in runs])}
+
+
+def accuracies_in_both(rows: list[dict], one: str, other: str) -> tuple[list[float], list[float]]:
+    """Of two methods, cell by cell, as far as both have it."""
+    first, second = (cells(rows, method, "accuracy") for method in (one, other))
+    both = sorted(first.keys() & second.keys())
+    return [first[cell] for cell in both], [second[cell] for cell in both]
+
+
 def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     """The mean over runs of what a method has once in each."""
     values = [row["methods"][method][field] for row in rows if method in row["methods"]]

@@ -13,7 +13,8 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
         }
         for number, accuracy in enumerate(accuracies)
     }
-    entry = {"selected_mean_accuracy": 0.8, "bmta": 0.9, "bmt_f1": 0.85, "epsilon_max": 10.0, "guarantee": "formal"}
+    entry = {"candidates": 7, "selected_mean_accuracy": 0.8, "bmta": 0.9, "bmt_f1": 0.85}
+    entry |= {"epsilon_max": 10.0, "guarantee": "formal"}
     entry |= {"rounds": 30, "bytes_up": 1000, "bytes_down": 1000, "seconds": 5.0, "seconds_at_home": 7.0}
     return {**entry, "upper_bound": False, **other, "clients": clients}
 

@@ -30,6 +30,7 @@ def of_table2() -> list[dict]:
     """Two seeds, two clients. PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing."""
     home, bound = {"epsilon_max": 0.0}, {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True}
     gains, local = {0: (0.1, 0.2), 1: (0.1, 0.4)}, {0: (0.8, 0.6), 1: (0.7, 0.5)}
+    untrained = {0: (0.5, 0.6), 1: (0.7, 0.4)}
     return [
         run(
             seed,
@@ -38,6 +39,7 @@ def of_table2() -> list[dict]:
                 "fedavg/dp_moments": method(*alone, before=0.4, seconds=None),
                 "own_synthetic/dp_moments": method(*alone, before=0.25),
                 "local": method(*alone, **home),
+                "random_init": method(*untrained[seed], **home),
                 "fedavg_real": method(*alone, before=0.95, **bound),
             },
         )

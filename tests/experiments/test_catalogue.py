@@ -57,6 +57,18 @@ def test_the_page_marks_bounds_and_test_selection(kept, results):
     assert "+0.200 [+0.1" in ours and "0.964" in ours and "1 kB" in ours
 
 
+@pytest.mark.parametrize("name", ["table2", "table4", "figure4"])
+def test_a_generator_with_fewer_seeds_is_shown_over_the_cells_that_it_has(name, kept, results):
+    """A table is measured seed by seed."""
+    results.mkdir()
+    (first, _) = kept["table2"]
+    entries = {k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k}
+    catalogue.write(name, [*kept["table2"], {**first, "variant": "datalens", "methods": entries}])
+    table = list(csv.DictReader(io.StringIO((results / f"{name}.csv").read_text())))
+    counts = {row["generator"]: row["n" if name == "figure4" else "cells"] for row in table if row["generator"]}
+    assert counts == {"dp_moments": "4", "datalens": "2"}
+
+
 def test_figure2_bands_the_extent_of_its_seeds(kept):
     """One band for each of two panels and four variants; none for a single seed."""
     (one,) = kept["figure2"][:1]

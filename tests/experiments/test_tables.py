@@ -4,6 +4,12 @@ import pytest
 
 from experiments import published, summaries, tables
 
+SELECTED = ("selected_mean_accuracy", "bmta_test_selected", "bmt_f1_test_selected")
+
+
+def without(rows: list[dict], method: str) -> list[dict]:
+    return [{**row, "methods": {k: v for k, v in row["methods"].items() if k != method}} for row in rows]
+
 
 def line(table: list[dict], **of) -> dict:
     (found,) = [row for row in table if all(row[name] == value for name, value in of.items())]
@@ -20,6 +26,40 @@ def test_means_and_paired_differences_are_over_seeds_and_clients(of_table2):
     assert 0.099 < ours["over_local_low"] < 0.2 < ours["over_local_high"] < 0.401
     assert ours["bmta_test_selected"] == 0.9 and "bmta" not in ours
     assert (ours["published_bmt_f1"], ours["published_bmta"]) == published.TABLE2["pppfl"]["mnist"]
+
+
+def test_the_gain_over_the_same_fine_tuning_of_an_untrained_model_stands_beside(of_table2):
+    """`local` may train for longer than any method is fine-tuned."""
+    table = tables.table2(of_table2)
+    assert line(table, method="pppfl")["over_random_init"] == pytest.approx((0.4 + 0.2 + 0.1 + 0.5) / 4)
+    assert line(table, method="local")["over_random_init"] == pytest.approx((0.3 + 0 + 0 + 0.1) / 4)
+    assert line(table, method="random_init")["over_random_init"] is None
+    assert line(tables.table2(without(of_table2, "random_init")), method="pppfl")["over_random_init"] is None
+
+
+def test_worst_and_spread_are_of_a_runs_clients_then_over_seeds(of_table2):
+    ours = line(tables.table2(of_table2), method="pppfl")  # .9 .8; .8 .9
+    assert ours["worst"] == pytest.approx(0.8) and ours["spread"] == pytest.approx(0.05)
+    alone = line(tables.table2(of_table2), method="local")  # .8 .6; .7 .5
+    assert alone["worst"] == pytest.approx((0.6 + 0.5) / 2) and alone["spread"] == pytest.approx(0.1)
+
+
+def test_where_one_round_was_scored_nothing_is_called_selected(of_table2):
+    """The last round's figure under the name of BMTA would read as the paper's largest of thirty."""
+    first, second = of_table2
+    entry = second["methods"]["pppfl/dp_moments"] | {"candidates": 1}
+    once = [first, {**second, "methods": second["methods"] | {"pppfl/dp_moments": entry}}]
+    for rows, told in ((of_table2, (0.8, 0.9, 0.85)), (once, (None, None, None))):
+        ours = line(tables.table2(rows), method="pppfl")
+        assert tuple(ours[name] for name in SELECTED) == told
+
+
+def test_the_papers_figure_stands_beside_its_own_setting_too(of_table2):
+    rows = [
+        {**row, "methods": row["methods"] | {"pppfl_paper/dp_moments": row["methods"]["pppfl/dp_moments"]}}
+        for row in of_table2
+    ]
+    assert line(tables.table2(rows), method="pppfl_paper")["published_bmta"] == 0.964
 
 
 def test_what_cannot_be_told_is_empty(of_table2):
@@ -73,10 +113,13 @@ def test_table4_takes_each_flow_from_its_method_and_moment(of_table2):
 
 
 def test_figure4_pairs_each_cells_gain_with_its_local_accuracy(of_table2):
-    (row,) = tables.figure4(of_table2)
-    assert row["n"] == 4 and row["generator"] == "dp_moments"
+    row, untrained = tables.figure4(of_table2)
+    assert row["n"] == 4 and row["generator"] == "dp_moments" and row["base"] == "local"
     # local .8 .6 .7 .5 gains .1 .2 .1 .4: ranks 4 2 3 1 against 1.5 3 1.5 4
-    assert row["spearman"] == pytest.approx(-0.9486833)
+    assert row["spearman"] == pytest.approx(-0.9486833) and row["published_spearman"] == -0.9
+    # random_init .5 .6 .7 .4 gains .4 .2 .1 .5
+    assert untrained["base"] == "random_init" and untrained["spearman"] == pytest.approx(-1)
+    assert untrained["published_spearman"] is None
 
 
 def test_no_published_figure_is_an_accuracy_above_one():

@@ -3,7 +3,7 @@
 import pytest
 from kept_runs import method, newcomers, run
 
-from experiments import tables
+from experiments import variants
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def of_table5() -> list[dict]:
 
 
 def test_table5_holds_each_group_against_infinite_epsilon(of_table5):
-    first, second, last = tables.table5(of_table5)
+    first, second, last = variants.table5(of_table5)
     assert [row["epsilon"] for row in (first, second, last)] == ["1-5", "6-10", "inf"]
     assert first["over_inf"] == pytest.approx(((0.5 - 0.9) + (0.7 - 0.8)) / 2)
     assert second["over_inf"] == pytest.approx(-0.15)
@@ -42,14 +42,14 @@ def test_table5_holds_each_group_against_infinite_epsilon(of_table5):
 
 
 def test_table5_without_infinite_epsilon_compares_nothing(of_table5):
-    table = tables.table5(of_table5[:2])
+    table = variants.table5(of_table5[:2])
     assert [row["over_inf"] for row in table] == [None, None] and table[0]["accuracy"] == pytest.approx(0.6)
 
 
 def test_figure2_holds_each_variant_against_neither_stabiliser():
     accuracy = {"EMA": (0.6, 0.8), "EMA and cosine": (0.9, 0.9), "cosine": (0.5, 0.7), "neither": (0.5, 0.6)}
     rows = [run(0, {"pppfl/datalens": method(*values)}, variant=name) for name, values in accuracy.items()]
-    table = {row["stabilisers"]: row for row in tables.figure2(rows)}
+    table = {row["stabilisers"]: row for row in variants.figure2(rows)}
     assert list(table) == ["neither", "EMA", "cosine", "EMA and cosine"]
     assert table["neither"]["over_neither"] is None and table["neither"]["shared_accuracy"] == pytest.approx(0.2)
     assert table["EMA"]["over_neither"] == pytest.approx(0.15)
@@ -59,7 +59,7 @@ def test_figure2_holds_each_variant_against_neither_stabiliser():
 def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_each():
     rows = [newcomers(0, {"pppfl": [0.6, 0.8], "fedavg": [0.7, 0.7], "random_init": [0.5, 0.5]})]
     rows += [newcomers(1, {"pppfl": [0.4, 0.6], "fedavg": [0.7, 0.7], "random_init": [0.3, 0.5]})]
-    ours, fedavg, bar = tables.newcomers(rows)
+    ours, fedavg, bar = variants.newcomers(rows)
     assert [row["method"] for row in (ours, fedavg, bar)] == ["pppfl", "fedavg", "random_init"]
     assert all(row["cells"] == 4 and row["labels"] == 8 for row in (ours, fedavg, bar))
     assert ours["accuracy"] == pytest.approx(0.6) and ours["global_accuracy"] == pytest.approx(0.5)
@@ -71,7 +71,7 @@ def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_ea
 def test_newcomers_after_more_rounds_stand_apart():
     few = newcomers(0, {"pppfl": [0.5, 0.5], "random_init": [0.5, 0.5]})
     many = newcomers(0, {"pppfl": [0.9, 0.7], "random_init": [0.6, 0.4]}, variant="newcomers 300 rounds")
-    table = tables.newcomers([many, few])
+    table = variants.newcomers([many, few])
     assert [(row["rounds"], row["method"]) for row in table] == [
         (rounds, method) for rounds in (30, 300) for method in ("pppfl", "random_init")
     ]
