@@ -6,9 +6,7 @@ _UNIT = (
     "Intervals are bootstrap intervals over cells of paired differences; cells of one seed share its partition and "
     "noise, so with few seeds they are somewhat narrow."
 )
-_LOCAL = (
-    "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
-)
+_LOCAL = "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
 _ALONE = _LOCAL.format(", and to `random_init`, each client alone with the same fine-tuning as they")
 _PRIVACY = (
     "Epsilon is the largest that one client's release costs: unit one record, add or remove one record, delta as "
@@ -82,7 +80,8 @@ NEWCOMERS = (
     "run has one number of rounds, and images of its own, the same for all of its methods.\n\n"
     "A cell is one newcomer in one draw of one run (seed). Cells of one newcomer share its test part and the models, "
     "so the intervals, bootstrap ones over cells of paired differences, say which labels could have moved a figure, "
-    "and little of other clients. No paper has this table: no figure stands beside ours.\n\n" + _PRIVACY
+    "and little of other clients; the last column counts with how many newcomers PPPFL is ahead. No paper has this "
+    "table: no figure stands beside ours.\n\n" + _PRIVACY
 )
 FIGURE2 = _joined(
     "PPPFL with its moving average and its cosine cycles each on and off. The paper prints curves alone, so no figure "

@@ -114,6 +114,7 @@ NEWCOMERS = [
     figure("global test set", "global_accuracy"),
     interval("less `random_init` [95 %]", "over_random_init"),
     interval("`pppfl` less it [95 %]", "pppfl_over_it"),
+    text("newcomers with `pppfl` ahead", "pppfl_ahead"),
 ]
 GAINS = [
     text("images", "generator"),

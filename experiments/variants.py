@@ -4,7 +4,7 @@ CSV."""
 from experiments import published
 from experiments.plans import GROUPS, NEWCOMERS, STABILISERS
 from experiments.published import beside
-from experiments.summaries import by, cells, ends, generators, mean, newcomers_cells, paired
+from experiments.summaries import ahead, by, cells, ends, generators, mean, newcomers_cells, paired
 
 
 def table5(rows: list[dict]) -> list[dict]:
@@ -70,13 +70,15 @@ def _handed_out(dataset: str, labels: int, rounds: int, rows: list[dict]) -> lis
     for method in dict.fromkeys(name for row in rows for name in row["newcomers"]["algorithms"]):
         accuracy = newcomers_cells(rows, method, labels, "accuracy")
         over_bar = paired(accuracy, bar, dataset, method, str(labels)) if method != "random_init" else None
-        pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if method != "pppfl" else None
+        rival = method != "pppfl"
+        pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if rival else None
         found.append(
             {"dataset": dataset, "labels": labels, "rounds": rounds, "method": method, "cells": len(accuracy)}
             | {"accuracy": mean(accuracy), "generator": rows[0]["newcomers"]["generator"]}
             | {"global_accuracy": mean(newcomers_cells(rows, method, labels, "global_accuracy"))}
             | ends("over_random_init", over_bar)
             | ends("pppfl_over_it", pppfl)
+            | {"pppfl_ahead": ahead(ours, accuracy) if rival else None}
         )
     return found
 

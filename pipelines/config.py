@@ -164,12 +164,15 @@ class Params(Block):
 
     def training(self, dataset: str, name: str) -> Block:
         """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by the data set's
-        profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML."""
+        profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML, but for
+        what makes one of them what it is."""
         owner = self if name in Params.model_fields else self.dp_baselines if name in DP_BASELINES else self.baselines
         block = getattr(owner, name)
-        family = {Meta: "meta"}.get(type(block), "federated" if isinstance(block, LocalSgd) else name)
-        own = self.profiles[dataset].training
-        merged = {**block.model_dump(), **own.get(family, {}), **own.get(name, {})}
+        overrides = self.profiles[dataset].training
+        merged = block.model_dump()
+        if isinstance(block, Meta | LocalSgd):
+            merged |= {key: value for key, value in overrides.get(block.family, {}).items() if key not in block.own}
+        merged |= overrides.get(name, {})
         try:
             return type(block).model_validate(merged)
         except ValidationError as error:

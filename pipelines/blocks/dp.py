@@ -7,6 +7,8 @@ from pipelines.blocks.generators import WarmStart
 from pipelines.blocks.training import Fedprox
 from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Share
 
+LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
+
 
 class SharedWarmStart(WarmStart):
     """share: of mu squared."""

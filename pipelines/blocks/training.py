@@ -1,6 +1,6 @@
 """Blocks of params.yaml about classifiers: PPPFL, the methods beside it, and what happens at home."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pipelines.rules import Block, Count, Fraction, Name, NonNegative, OpenFraction, Positive, Share, number
 
@@ -21,6 +21,12 @@ OneModel = Literal[
 
 
 class Meta(Block):
+    """family: under which name a profile overrides all blocks of the kind at once. own: what that leaves alone, for it
+    makes an algorithm what it is."""
+
+    family: ClassVar[str] = "meta"
+    own: ClassVar[frozenset[str]] = frozenset()
+
     rounds: Count
     order: Literal["first", "second"]
     inner_learning_rate: Positive
@@ -35,6 +41,21 @@ class Meta(Block):
     zeta: Share
     cosine: bool
     cycles: Count
+
+
+class Fedmeta(Meta):
+    """Plain MAML: with either of the two it would be PPPFL."""
+
+    own = frozenset({"weights", "ema", "cosine"})
+
+    ema: Literal[False]
+    cosine: Literal[False]
+
+
+class PppflPaper(Meta):
+    """The paper's setting, as often as the others run."""
+
+    own = frozenset(Meta.model_fields) - {"rounds"}
 
 
 class FineTune(Block):
@@ -61,7 +82,10 @@ class Pooled(Block):
 
 
 class LocalSgd(Block):
-    """Rounds of local SGD, which most algorithms share."""
+    """Rounds of local SGD, which most algorithms share. family: as Meta's."""
+
+    family: ClassVar[str] = "federated"
+    own: ClassVar[frozenset[str]] = frozenset()
 
     rounds: Count
     local_epochs: Count
@@ -98,8 +122,8 @@ class Baselines(Block):
     scaffold: Scaffold
     reptile: Reptile
     sda_fl: SdaFl
-    fedmeta: Meta
-    pppfl_paper: Meta
+    fedmeta: Fedmeta
+    pppfl_paper: PppflPaper
     fedavg_real: LocalSgd
     pppfl_real: Meta
 

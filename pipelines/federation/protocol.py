@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipelines.blocks.dp import LEAST_FACTOR
 from pipelines.federation.messages import Payload
 from pipelines.training.tensors import State
 
@@ -17,7 +18,7 @@ LARGEST = 1e6  # of a weight: far above any that trains, far below what overflow
 ASKED = {  # what a server may say beside weights: kind, and range
     "round": (int, 1, math.inf),
     "local_steps": (int, 1, 10**6),
-    "noise_factor": (float, 1e-6, 1.0),
+    "noise_factor": (float, LEAST_FACTOR, 1.0),
     "clipping_norm": (float, 1e-9, 1e9),
 }
 # What a client may say. Of synthetic sets: public sizes and losses. Of noisy steps: what its account, which knows noise

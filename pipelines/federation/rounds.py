@@ -17,7 +17,7 @@ from pipelines.training.tensors import State
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
     curves: list[dict]  # one row per round: means over clients of the scalars they sent, and what the server told
-    cost: dict  # {"rounds", "bytes_down", "bytes_up": over all clients, "seconds"}
+    cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
 
 class Carried(NamedTuple):
@@ -41,7 +41,7 @@ def run(
 ) -> History:
     """Broadcast, collect, step; `rounds` times, or until no client answers."""
     models, curves, start = [state.weights], [], time.perf_counter()
-    cost = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}
+    cost, reached = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}, 0
     for number in tqdm(range(1, rounds + 1), desc=name, disable=None, mininterval=1):
         payload = Payload(state.sent, {"round": number, **state.asked})
         replies = engine.call(payload)
@@ -53,6 +53,8 @@ def run(
         cost["rounds"] = number
         cost["bytes_down"] += payload.bytes * len(replies)
         cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
+        reached = max(reached, len(replies))
+    cost["bytes_down"] += Payload(state.weights).bytes * reached  # to those, too, who left with their budget
     return History(models, curves, {**cost, "seconds": time.perf_counter() - start})
 
 

@@ -1,6 +1,7 @@
 """What a federated method is given, and how it is run: the same for all of them."""
 
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from torch import nn
 
 from pipelines import seeds
 from pipelines.blocks.data import Augmentation
+from pipelines.blocks.generators import WITHOUT_NOISE
 from pipelines.config import Params
 from pipelines.datasets.containers import Images
 from pipelines.federation import local, rounds
@@ -24,7 +26,8 @@ from pipelines.training.tensors import State, device, state_of
 class Task:
     """data: each client's set, synthetic, or private for the upper bounds; at a server between machines, which has
     none, their public sizes, by `len`. build: a fresh classifier, the same each time. augmentation: the data set's
-    public warps, for synthetic sets. epsilons: each client's, public."""
+    public warps, for synthetic sets. epsilons: what each client's set was made with, public; infinite for a set that
+    knows no noise, and for private records."""
 
     data: Mapping[str, Images | Sized]
     build: Callable[[], nn.Module]
@@ -46,11 +49,12 @@ def of_clients(
     """The roster's task for a stage. Every method of a data set begins from the same model; `purpose` and the
     generator, None for private records, give each its own batches. Private records are not warped."""
     profile, first = params.profiles[dataset], seeds.derive(params.seed, "init", dataset)
+    noisy = generator not in (None, *WITHOUT_NOISE)
     return Task(
         data=data,
         build=partial(classify.new, profile, first, device(params.device)),
         augmentation=profile.augmentation if generator else None,
-        epsilons={client: params.clients[client].epsilon for client in data},
+        epsilons={client: params.clients[client].epsilon if noisy else math.inf for client in data},
         seed=seeds.derive(params.seed, purpose, dataset, generator or "private"),
     )
 

@@ -66,6 +66,8 @@ def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_ea
     assert ours["over_random_init"] == pytest.approx((0.1 + 0.3 + 0.1 + 0.1) / 4) and ours["pppfl_over_it"] is None
     assert fedavg["pppfl_over_it"] == pytest.approx((-0.1 + 0.1 - 0.3 - 0.1) / 4)
     assert bar["over_random_init"] is None and bar["pppfl_over_it"] == pytest.approx(0.15)
+    # over fedavg -0.1 and +0.1, then -0.3 and -0.1; a newcomer of another seed is another
+    assert [row["pppfl_ahead"] for row in (ours, fedavg, bar)] == [None, "0/2", "2/2"]
 
 
 def test_newcomers_after_more_rounds_stand_apart():

@@ -297,6 +297,19 @@ def test_a_profile_overrides_training_by_family_then_by_name():
     assert params.training("my_npz", "scaffold") == params.baselines.scaffold
 
 
+def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
+    content = shipped()
+    content["profiles"]["digits"]["training"] = {
+        "meta": {"rounds": 7, "outer_learning_rate": 0.5, "weights": "uniform", "ema": True, "cosine": True}
+    }
+    params = load(content)
+    paper, plain = (params.training("digits", name) for name in ("pppfl_paper", "fedmeta"))
+    assert paper == params.baselines.pppfl_paper.model_copy(update={"rounds": 7})
+    assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
+    content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
+    assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
+
+
 @pytest.mark.parametrize(
     "path, bad, said",
     [

@@ -21,9 +21,10 @@ class Facts:
     """After a round, with tau steps each.
 
     slope: mean over clients of |grad F(w_i) - grad F(w)| / |w_i - w|, of the loss F on public images between a client's
-    released weights and their mean. Wang et al. (JSAC 2019) estimate the smoothness L so; ALI takes it for mu, the
-    strong convexity. loss_gap: |mean of F(w_i) - F(w)|, its Gamma. spread: mean of |w_i - w|^2. clients: how many.
-    size: parameters.
+    released weights and their mean; 0 where one client answered, whose weights are the mean, NaN where nothing was
+    probed: `ratio` then stands in for the rule. Wang et al. (JSAC 2019) estimate the smoothness L so; ALI takes it for
+    mu, the strong convexity. loss_gap: |mean of F(w_i) - F(w)|, its Gamma. spread: mean of |w_i - w|^2. clients: how
+    many. size: parameters.
     """
 
     tau: int
@@ -43,9 +44,8 @@ def following(settings: Dpsgd, facts: Facts) -> int:
     if settings.local_steps_rule == "fixed":
         return settings.local_steps
     ratio = facts.steps_left / max(1, facts.rounds_left)
-    rule = PROBING.get(settings.local_steps_rule)
-    asked = rule(settings, facts) if rule else ratio
-    asked = ratio if math.isnan(asked) else min(asked, ratio)
+    rule = PROBING.get(settings.local_steps_rule) if facts.slope > 0 else None
+    asked = min(rule(settings, facts), ratio) if rule else ratio
     return int(min(max(1.0, math.floor(asked + 0.5)), settings.most_local_steps))
 
 
@@ -86,8 +86,8 @@ def local_sgd(settings: Dpsgd, facts: Facts) -> float:
     def excess(tau: float) -> float:
         return gain / tau**2 - 2 * smoothness * rate**2 * (differing * (4 * tau - 3) / 6 + noisy / 2)
 
-    if not math.isfinite(smoothness) or excess(1.0) <= 0:
-        return math.nan if not math.isfinite(smoothness) else 1.0
+    if excess(1.0) <= 0:
+        return 1.0
     most = float(settings.most_local_steps)
     return most if excess(most) >= 0 else brentq(excess, 1.0, most)
 

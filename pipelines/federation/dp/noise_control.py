@@ -7,7 +7,7 @@ that follows from it is chosen from private outcomes, and each client checks eve
 import math
 from itertools import pairwise
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.blocks.dp import LEAST_FACTOR, Dpsgd
 
 FALLS = 4  # losses in a row that must fall, Adap DP-FL's eq. (9); before the first round they count as infinite
 
@@ -16,7 +16,7 @@ def next_factor(settings: Dpsgd, factor: float, losses: list[float]) -> float:
     """The factor on every client's first noise multiplier after a round. losses: one a round, the newest last."""
     control = settings.noise_control
     lower = (control == "falling_loss" and _falling(losses)) or (control == "plateau" and _flat(settings, losses))
-    return factor * settings.noise_decay if lower else factor
+    return max(LEAST_FACTOR, factor * settings.noise_decay) if lower else factor
 
 
 def _falling(losses: list[float]) -> bool:

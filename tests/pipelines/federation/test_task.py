@@ -1,5 +1,7 @@
 """All algorithms through the same door: the same bytes again, and in any order of clients."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from pipelines.config import load
 from pipelines.datasets.containers import Images
 from pipelines.federation import local, methods
 from pipelines.federation.messages import Payload
-from pipelines.federation.task import Remembering, Task, federate
+from pipelines.federation.task import Remembering, Task, federate, of_clients
 
 FEDERATED = ("fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta", "pppfl_paper")
 
@@ -31,6 +33,16 @@ WARPS = Augmentation(rotation=0.1, scale=0.1, shear=0.1, shift=0.5, elastic=0.0,
 def task(names="abc", seed=0):
     data = {name: made(20 + 3 * ord(name) % 7, ord(name)) for name in names}
     return Task(data, network, WARPS, {name: 1.0 + ord(name) % 5 for name in names}, seed)
+
+
+def test_what_knows_no_noise_has_no_finite_epsilon():
+    """PPPFL weighs a client by what its set was made with, not by what was asked for."""
+    params = load()
+    held = {client: range(3) for client in params.clients}
+    for generator in ("gan", None):
+        assert set(of_clients(params, "digits", held, "any", generator).epsilons.values()) == {math.inf}
+    asked = {client: params.clients[client].epsilon for client in held}
+    assert of_clients(params, "digits", held, "any", "dp_moments").epsilons == asked
 
 
 def weights(name, given):

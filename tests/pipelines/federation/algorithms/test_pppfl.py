@@ -144,6 +144,11 @@ def test_epsilon_weights_are_the_softmax_of_epsilon_over_rho():
     assert sum(weights.values()) == pytest.approx(1)
 
 
+def test_where_those_that_take_all_are_lost_the_others_count_alike():
+    after = pppfl.server_step(server(meta(), a=0.0, b=0.0, c=1.0), replies(a=1.0, b=3.0))
+    assert after.weights["w"] == pytest.approx(1.0 - 0.1 * 2.0)
+
+
 def test_infinite_epsilons_share_everything():
     weights = pppfl.client_weights(meta(weights="epsilon"), {"a": 1.0, "b": math.inf, "c": math.inf}, {})
     assert weights == {"a": 0.0, "b": 0.5, "c": 0.5}

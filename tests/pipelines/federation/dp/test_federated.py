@@ -47,7 +47,7 @@ def test_the_store_holds_models_cost_log_and_what_was_spent(run):
     assert len(outcome.load_models(folder / "rounds.safetensors")) == 9
     weights = 4 * sum(array.size for array in outcome.load_models(folder / "rounds.safetensors")[0].values())
     cost, log, spent = read_json(folder / "cost.json"), read_csv(folder / "log.csv"), read_json(folder / "spent.json")
-    assert cost["bytes_up"] == cost["bytes_down"] == 8 * 2 * weights and cost["seconds"] > 0
+    assert cost["bytes_up"] == 8 * 2 * weights and cost["bytes_down"] == 9 * 2 * weights and cost["seconds"] > 0
     assert [row["round"] for row in log] == [str(number) for number in range(1, 9)]
     assert {"epsilon_spent", "noise_share", "noise_multiplier", "clipping_norm", "clients"} <= set(log[0])
     assert spent["a"]["steps"] == spent["b"]["steps"] == 16

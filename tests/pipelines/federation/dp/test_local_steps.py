@@ -109,6 +109,14 @@ def test_without_a_slope_a_rule_falls_back_on_the_ratio(rule):
     assert following(settings(rule), blind) == 5
 
 
+@pytest.mark.parametrize("rule", local_steps.PROBING)
+def test_one_client_alone_shows_no_slope(rule):
+    """The largest budget outlives the others: its weights are the mean."""
+    weights, slope = np.array([0.1, 0.2]), np.array([1.0, -1.0])
+    seen = local_steps.measured([weights, weights], [0.3, 0.3], [slope, slope])
+    assert following(settings(rule), replace(BASE, **seen, clients=1, steps_left=50)) == 5
+
+
 def test_what_is_measured_by_hand():
     weights = [np.array([1.0, 0.0]), np.array([-1.0, 0.0]), np.array([0.0, 0.0])]
     slopes = [np.array([2.0, 0.0]), np.array([0.0, 4.0]), np.array([0.0, 0.0])]
