@@ -67,7 +67,10 @@ def test_rounded_noise_is_an_upper_bound_close_to_the_exact_one():
     assert len(coarse) <= 8 and sum(steps.count for steps in coarse) == 800
 
 
-@pytest.mark.parametrize("noise, by_classic, improved", [(1.0, 189, 454), (2, 3186, 4363), (6, 33495, 45347)])
+@pytest.mark.parametrize(
+    "noise, by_classic, improved",
+    [(1.0, 189, 454), (1.1, 451, 774), (2, 3186, 4363), (3, 7921, 10761), (4, 14550, 19726), (6, 33495, 45347)],
+)
 def test_steps_for_a_noise_golden_values(noise, by_classic, improved):
     asked = {"epsilon": 2.0, "delta": DELTA, "sampling_rate": 0.013, "noise_multiplier": noise}
     assert accounting.steps_for(**asked) == improved
