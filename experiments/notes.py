@@ -33,9 +33,9 @@ TABLE2 = _joined(
     "Five clients, Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10, 30 rounds. `pppfl` has this project's outer step, "
     "`pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 rounds. Seconds are of the shared "
     "training and of the final fine-tuning of all clients, on the machine that measured; bytes are over all clients "
-    "and rounds, and down goes the last model, too. Only the last round's model is fine-tuned, for it takes longer than the rounds: where a column that "
-    "selects a round is empty, there was none to select from. Generators may have other numbers of cells: compare "
-    "their differences, which are within cells, and not their accuracies.",
+    "and rounds, and down goes the last model, too. Only the last round's model is fine-tuned, for it takes longer "
+    "than the rounds: where a column that selects a round is empty, there was none to select from. Generators may have "
+    "other numbers of cells: compare their differences, which are within cells, and not their accuracies.",
     _PRIVACY,
     _PAPER,
 )

@@ -9,6 +9,8 @@ from benchmarks.dp_cases import CASES
 from pipelines import config
 from pipelines.datasets.containers import Images
 
+TEN_TIMES = "agn, ten times the rate"
+
 
 @pytest.fixture(scope="module")
 def params() -> config.Params:
@@ -26,7 +28,20 @@ def images(count: int, seed: int) -> Images:
 @pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist"])
 def test_every_case_has_settings(params, dataset, name):
     settings = dp_federation.settings_of(params, dataset, CASES[name])
-    assert settings.network == "papernot"
+    assert settings.network == ("fedavg_cnn" if "its network" in name else "papernot")
+
+
+def test_control_variates_are_measured_where_they_do_not_cancel(params):
+    """Of one linear step a round, with all clients, the mean is the same without them."""
+    every = [dp_federation.settings_of(params, "mnist", case) for case in CASES.values() if case.algorithm != "nbafl"]
+    assert {settings.local_steps > 1 for settings in every if settings.control_variates} == {True}
+
+
+def test_ten_times_the_rate_is_ten_times_the_rate(params):
+    """On every data set: DPFL-AGN prints one."""
+    for dataset in ("mnist", "fashion_mnist"):
+        once, ten = (dp_federation.settings_of(params, dataset, CASES[name]) for name in ("agn", TEN_TIMES))
+        assert once.learning_rate == 1e-3 and ten == once.model_copy(update={"learning_rate": 1e-2})
 
 
 def test_public_images_are_nobodys(params):
