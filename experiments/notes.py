@@ -8,12 +8,13 @@ _UNIT = (
 )
 _LOCAL = "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
 _ALONE = _LOCAL.format(", and to `random_init`, each client alone with the same fine-tuning as they")
-_PRIVACY = (
+_ACCOUNTED = (
     "Epsilon is the largest that one client's release costs: unit one record, add or remove one record, delta as "
-    "`privacy.delta` says; no sampling, exact Gaussian DP. Two generators on the same records cost a client both. What "
-    "trains on real records without privacy says so. These pages hold accuracies on private test parts of public "
-    "benchmark data sets: the experimenter's view, which no client could publish."
+    "`privacy.delta` says; {how}. Two generators on the same records cost a client both. What trains on real records "
+    "without privacy says so. These pages hold accuracies on private test parts of public benchmark data sets: the "
+    "experimenter's view, which no client could publish."
 )
+_PRIVACY = _ACCOUNTED.format(how="no sampling, exact Gaussian DP")
 _PAPER = (
     "Not like for like: the paper's figures are one run without intervals, its best round by test accuracy (BMTA), and "
     "its code takes that accuracy, for PPPFL and FedMeta, from the last mini-batch of a shuffled loader (about 150 "
@@ -30,11 +31,12 @@ def _joined(*paragraphs: str, against: str = _ALONE) -> str:
 
 
 TABLE2 = _joined(
-    "Five clients, Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10, 30 rounds. `pppfl` has this project's outer step, "
+    "Clients and rounds of params.yaml, five and 30 as shipped; Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10 in turn. "
+    "`pppfl` has this project's outer step, "
     "`pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 rounds. Seconds are of the shared "
     "training and of the final fine-tuning of all clients, on the machine that measured; bytes are over all clients "
-    "and rounds, and down goes the last model, too. Only the last round's model is fine-tuned, for it takes longer "
-    "than the rounds: where a column that selects a round is empty, there was none to select from. Generators may have "
+    "and rounds, and down goes the last model, too. Where only the last round's model was fine-tuned, as on 28x28 "
+    "images, for it takes longer than the rounds, the columns that select a round are empty. Generators may have "
     "other numbers of cells: compare their differences, which are within cells, and not their accuracies.",
     _PRIVACY,
     _PAPER,
@@ -63,13 +65,17 @@ TABLE5 = _joined(
     against="Differences are to infinite epsilon.",
 )
 ROADS = _joined(
-    "Five clients, Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10: each client has the same budget on every road, the same "
-    "records and the same test images. `pppfl` and what stands with its generator spend it on images, once, and train "
-    "as often as they like; `dpsgd` and the others spend it on gradients or weights, round by round, for one model. "
-    "One image in twenty was kept from all clients for the noisy algorithms that look at public ones. Seconds do not "
-    "hold the making of images, seconds of CPU a client by `dp_moments`, and are of the machine that measured.",
+    "Clients of params.yaml, five as shipped; Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10 in turn: each client has the "
+    "same budget on every road, the same records and the same test images. `pppfl` and what stands with its generator "
+    "spend it on images, once, and train as often as they like; `dpsgd` and the others spend it on gradients or "
+    "weights, round by round, for one model. One image in twenty was kept from all clients for the noisy algorithms "
+    "that look at public ones. Seconds do not hold the making of images, seconds of CPU a client by `dp_moments`, and "
+    "are of the machine that measured.",
     "No paper compares these roads: no figure stands beside ours.",
-    _PRIVACY,
+    _ACCOUNTED.format(
+        how="images and `nbafl`: no sampling, exact Gaussian DP; `dpsgd`, `dpsgd_warm` and `ali`: Poisson lots, RDP; "
+        "`adap` and `agn`: Poisson lots, the whole budget by a Renyi filter"
+    ),
 )
 NEWCOMERS = (
     "Each client of `new_clients.held_out` in turn: every method trains on the images of the other clients alone; the "

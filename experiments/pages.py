@@ -30,7 +30,7 @@ DIFFERENCE = interval("less `local` [95 %]", "over_local")
 PAPER = [figure("paper: BMTA", "published_bmta"), figure("paper: BMT-F1", "published_bmt_f1")]
 CELLS = ("cells", lambda row: str(row["cells"]))
 OUTCOME = [
-    ("method", lambda row: marked(f"`{row['method']}`", row["upper_bound"])),
+    ("method", lambda row: marked(f"`{row['method']}`", row)),
     text("images", "generator"),
     CELLS,
     figure("accuracy", "accuracy"),

@@ -120,7 +120,7 @@ def _lines(table: list[dict]) -> list[tuple[tuple[str, str], list[dict]]]:
 
 
 def _name(row: dict) -> str:
-    return row.get("flow") or marked(row["method"], row["upper_bound"])
+    return row.get("flow") or marked(row["method"], row)
 
 
 def _colours(table: list[dict]) -> dict[str, str]:

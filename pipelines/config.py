@@ -89,6 +89,9 @@ class Params(Block):
 
     def _dp_baseline(self, dataset: str, name: str) -> Block:
         block, where = self.training(dataset, name), f"dp_baselines.{name} (profile {dataset})"
+        if self.federation.engine == "nvflare" and self.federation.mode == "local" and block.warm_start:
+            rule = "a list without those that have a warm_start: clients release those images together, in one process"
+            raise mistake("dp_baselines.algorithms", name, rule)
         if not isinstance(block, Dpsgd):
             return block
         if block.local_steps_rule != "fixed" and block.noise_multiplier is None:

@@ -5,16 +5,28 @@
 import os
 from pathlib import Path
 
+from pipelines.errors import UserError
+
 SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
 LEDGERS = "FEDLENS_LEDGERS"  # of the environment: the folder of ledgers, where it is not `ledgers`
+TEMPORARY = ".dvc/tmp/exps"  # where DVC puts such runs
 COST = "cost.json"  # of a method, beside its results
 CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client's name has
 
 
 def ledgers() -> Path:
+    """
+    Raises:
+        UserError: this is one of DVC's folders for an experiment apart, whose own ledgers would go with it.
+    """
+    if LEDGERS not in os.environ and TEMPORARY in Path.cwd().as_posix():
+        raise UserError(
+            f"A run in a folder of its own (`dvc exp run --temp` or `--queue`) would charge no ledger that stays: set "
+            f"{LEDGERS} to the project's, as an absolute path."
+        )
     return Path(os.environ.get(LEDGERS, "ledgers"))
 
 

@@ -86,6 +86,8 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
             _announce(client, ledgers[client], releases[client])
+        for client in sorted(releases):  # all of them, before the first is charged
+            ledgers[client].check(releases[client])
         states = {client: ledgers[client].open(releases[client]) for client in sorted(releases)}
         if store.exists():
             print("  made before: taken from the ledger's store; nothing is spent")

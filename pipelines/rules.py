@@ -12,6 +12,8 @@ from pipelines.errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")  # a name becomes a folder and a part of a stage's name, joined by '-'
 
+DVCS = ("nfiles", "size")  # keys that DVC leaves out where it compares: it would serve a stale run
+
 
 def number(kind: type, interval: str):
     """An int or a float inside an interval written as mathematicians do, such as `(0, 1]`."""
@@ -30,8 +32,9 @@ def number(kind: type, interval: str):
 
 
 def _name(value):
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise PydanticCustomError("rule", "must be {rule}", {"rule": "a name of letters, digits and underscores"})
+    if not isinstance(value, str) or not NAME.fullmatch(value) or value in DVCS:
+        rule = f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
     return value
 
 

@@ -9,6 +9,8 @@ from pipelines.federation.task import of_clients
 from pipelines.files import new_folder, write_json
 from stages.cli import main
 
+LEAST_BYTES = 1 << 18  # cells that are skipped, for want of records, must not show in the folder's size
+
 
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, clients = params.training(dataset, "new_clients"), list(params.clients)
@@ -30,7 +32,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     with new_folder(paths.new_clients(dataset, generator)) as folder:
         write_json(folder / "results.json", content)
         write_json(folder / paths.COST, {"costs": found.costs})
-        season(folder, dataset, "all-clients")
+        season(folder, dataset, "all-clients", LEAST_BYTES)
     for row in found.skipped:
         print(f"{dataset} {row['client']}: {row['records']} records, so not adapted with {row['labels']} labels")
     print(f"{dataset}/{generator}: {len(found.cells)} tests of {len(settings.held_out)} new clients")

@@ -21,11 +21,14 @@ def run(params: Params, dataset: str) -> None:
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+        if not len(test):
+            rule = f"large enough to leave an image of {dataset} in the global test set"
+            raise mistake("prepare.test_fraction", params.prepare.test_fraction, rule)
     public, pool = _public(pool, params.prepare.public_fraction, seeds.derive(params.seed, "public", dataset))
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
-        if root.is_relative_to(paths.RAW) or profile.source not in sources.PUBLIC:
+        if profile.source not in sources.PUBLIC or _holds_own(params, root):
             _salt(root)
     declared = f", {len(public)} declared public" if len(public) else ""
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
@@ -35,6 +38,15 @@ def _public(pool: Images, fraction: float, seed: int) -> tuple[Images, Images]:
     """(what the server may see, the rest)."""
     rows = partitions.split(pool.labels, [fraction], np.random.default_rng(seed))
     return pool[rows[0]], pool[rows[1]]
+
+
+def _holds_own(params: Params, root: Path) -> bool:
+    """Whether the folder, which DVC notes as a whole, whatever is read from it, holds images of no public data set: all
+    of `raw`, and elsewhere what a profile names."""
+    if root.resolve().is_relative_to(paths.RAW.resolve()):
+        return True
+    own = [name for name, profile in params.profiles.items() if profile.source not in sources.PUBLIC]
+    return any((root / name).exists() or (root / f"{name}.npz").exists() for name in own)
 
 
 def _salt(root: Path) -> None:

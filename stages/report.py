@@ -12,7 +12,7 @@ from pipelines.reporting.figures import number
 from pipelines.reporting.findings import marked
 from stages.cli import main
 
-LEAST_BYTES = 1 << 23  # how well a picture is packed follows private scores; a data set takes some 2.5 MB
+LEAST_BYTES = 1 << 23  # of a data set, which takes some 2.5 MB: how well a picture is packed follows private scores
 
 
 def run(params: Params) -> None:
@@ -21,15 +21,15 @@ def run(params: Params) -> None:
         for name in ("audit.json", "audit.png"):  # the last `make audit`, which this folder would otherwise lose
             if (paths.AUDIT / name).exists():
                 shutil.copy(paths.AUDIT / name, out / name)
-        season(out, "reports", "all-clients", LEAST_BYTES)
+        season(out, "reports", "all-clients", LEAST_BYTES * len(params.datasets))
     for summary in summaries:
         for row in tables.methods(summary):
             print(
-                f"{row['dataset']} {marked(row['method'], row['upper_bound']):<20} accuracy {row['mean_accuracy']:.3f} "
+                f"{row['dataset']} {marked(row['method'], row):<20} accuracy {row['mean_accuracy']:.3f} "
                 f"[{number(row['mean_accuracy_low'])}, {number(row['mean_accuracy_high'])}], "
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
-        print("\n".join(sentences(summary["comparisons"])))
+        print("\n".join(sentences(summary["comparisons"], summary["methods"])))
         for sentence in new_clients.sentences(summary["new_clients"]):
             print(f"New clients: {sentence}")
     print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")

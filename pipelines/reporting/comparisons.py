@@ -1,6 +1,6 @@
 """How sure a figure is, and whether one method beats another: intervals over the test images of this one run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from pipelines import seeds
 from pipelines.blocks.dp import DP_BASELINES
 from pipelines.evaluation import intervals
 from pipelines.reporting.figures import number
+from pipelines.reporting.findings import marked
 
 FEWEST = 6  # images or cells that differ; below, no exact sign test tells two methods apart at 0.05: 2 / 2^6 = 0.03
 # what PPPFL is held against; fedavg on the same generator's images
@@ -32,12 +33,13 @@ def of_pppfl(run: dict, generators: list[str], seed: int) -> list[dict]:
     return [_compared(method, rival, run, seed) for method, rival in _pairs(run["correct"], generators)]
 
 
-def sentences(comparisons: list[dict]) -> list[str]:
-    """One sentence per method compared, its verdict either way."""
+def sentences(comparisons: list[dict], methods: Mapping[str, dict]) -> list[str]:
+    """One sentence per method compared, its verdict either way. methods: of the summary."""
     found = {}
     for entry in comparisons:
-        found.setdefault(entry["method"], []).append(_verdict(entry))
-    return [f"{method} {', '.join(verdicts)}." for method, verdicts in found.items()]
+        rival = marked(entry["rival"], methods[entry["rival"]])
+        found.setdefault(entry["method"], []).append(_verdict({**entry, "rival": rival}))
+    return [f"{marked(method, methods[method])} {', '.join(verdicts)}." for method, verdicts in found.items()]
 
 
 def standing(entry: dict) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipelines.reporting.budgets import BEYOND
 from pipelines.reporting.figures import number
 
-UPPER_BOUND = "upper bound, not private"
+UPPER_BOUND, VOID = "upper bound, not private", "NOT PRIVATE"
 
 
 def not_private(entry: dict) -> bool:
@@ -15,9 +15,12 @@ def not_private(entry: dict) -> bool:
     return entry["guarantee"] not in ("formal", BEYOND) and leaves
 
 
-def marked(name: str, upper_bound: bool) -> str:
-    """A method's name, and beside it what it is where it learnt from real records without privacy."""
-    return f"{name} ({UPPER_BOUND})" if upper_bound else name
+def marked(name: str, entry: dict) -> str:
+    """A method's name, and beside it what it is where it learnt from real records without privacy: to see how far one
+    could get, or because a guarantee does not hold."""
+    if entry["upper_bound"]:
+        return f"{name} ({UPPER_BOUND})"
+    return f"{name} ({VOID})" if not_private(entry) else name
 
 
 def best(summary: dict, column: str) -> str:
@@ -43,10 +46,10 @@ def facts(summary: dict) -> list[tuple[str, str, str]]:
     for label, column in (("Best mean at home", "mean_accuracy"), ("Best worst client", "worst_accuracy")):
         name = best(summary, column)
         entry = methods[name]
-        about = f"{name}: mean {number(entry['mean_accuracy'])}, worst {number(entry['worst_accuracy'])}"
+        about = f"{marked(name, entry)}: mean {number(entry['mean_accuracy'])}, worst {number(entry['worst_accuracy'])}"
         found.append((label, number(entry[column]), f"{about} ({entry['worst_client']})"))
     name = best(summary, "mean_global_before")
-    about = f"{name}, on the global test set, before any private fine-tuning"
+    about = f"{marked(name, methods[name])}, on the global test set, before any private fine-tuning"
     found.append(("Best shared model", number(methods[name]["mean_global_before"]), about))
     return found + list(_smallest(summary))
 
@@ -62,12 +65,13 @@ def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
     for name, method in summary["methods"].items():
         if name.startswith("pppfl/"):
             found = method["clients"][client]
-            yield f"Smallest client, {client}", number(found), f"{name}, {sizes[client]} records{beside}"
+            about = f"{marked(name, method)}, {sizes[client]} records{beside}"
+            yield f"Smallest client, {client}", number(found), about
 
 
 def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:
     """{kind: {sentence: [CLIENT/RELEASE, ...]}}: the gravest kind first, equal sentences told once."""
-    found = {kind: {} for kind in ("NOT PRIVATE", "Lost on the way", "Weak plan", "Quality")}
+    found = {kind: {} for kind in ("NOT PRIVATE", "Lost on the way", "Took no part", "Weak plan", "Quality")}
     for kind, text, where in _complaints(summary):
         found[kind].setdefault(text, []).append(where)
     return {kind: texts for kind, texts in found.items() if texts}
@@ -80,6 +84,8 @@ def _complaints(summary: dict) -> Iterator[tuple[str, str, str]]:
     for client, entry in summary["clients"].items():
         for name, release in (entry["generators"] | entry["dp_baselines"]).items():
             where = f"{client}/{name}"
+            if name in entry["dp_baselines"] and release["epsilon"] == 0:
+                yield "Took no part", "The budget buys no step: nothing of this client is in the model.", where
             if not_private(release):
                 yield "NOT PRIVATE", "No guarantee holds for what these releases hand out.", where
             yield from (("Weak plan", text, where) for text in release.get("weak", []))

@@ -36,10 +36,9 @@ def write(folder: Path, params: Params) -> list[dict]:
 def _dataset(reports: Path, params: Params, dataset: str) -> dict:
     run = collect.read(params, dataset)
     facts = summary.build(params, dataset, run)
-    bounds = [name for name, entry in facts["methods"].items() if entry["upper_bound"]]
     figures = {
         "methods": plots.methods(facts),
-        "rounds": plots.rounds(run["curves"], params.synthesis.generators, bounds),
+        "rounds": plots.rounds(run["curves"], params.synthesis.generators, facts["methods"]),
         "epsilon": epsilon_plot.epsilon(facts),
     }
     newcomers = view(run, params.seed)

@@ -92,7 +92,8 @@ def _compared(generator: str, study: dict, rival: str, labels: int, seed: int) -
     paired = {cell: one[cell] - other[cell] for cell in one}
     found = intervals.over_cells(paired, seed=seeds.derive(seed, "bootstrap", "new_clients", "pppfl", rival, labels))
     names = {"method": f"pppfl/{generator}", "rival": methods.reported(rival, [generator])[0], "labels": labels}
-    ends = {"difference": found.value, "low": found.low, "high": found.high}
+    low, high = found[1:] if len(paired) >= comparisons.FEWEST else (None, None)
+    ends = {"difference": found.value, "low": low, "high": high}
     return {**names, **ends, "differing": sum(value != 0 for value in paired.values())}
 
 

@@ -1,6 +1,6 @@
 """Pictures over methods: accuracy per round, and a bar for each."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
@@ -14,17 +14,17 @@ INTERVAL = {"color": canvas.INK, "lw": 1.6, "solid_capstyle": "butt", "zorder": 
 WORST = {"ls": "", "marker": "D", "ms": 6, "mfc": "black", "mec": "white", "zorder": 4, "clip_on": False}
 
 
-def rounds(curves: dict[str, list[dict]], generators: list[str], upper_bounds: Collection[str] = ()) -> Figure:
+def rounds(curves: dict[str, list[dict]], generators: list[str], methods: Mapping[str, dict]) -> Figure:
     """Accuracy per round, a row of two panels per generator: the shared model on the global test set, and after
-    fine-tuning at home. Methods without a generator stand in every row."""
+    fine-tuning at home. Methods without a generator stand in every row. methods: of the summary."""
     figure = canvas.figure(1.2 + 3.1 * len(generators))
     panels = figure.subplots(len(generators), 2, squeeze=False)
     for generator, (shared, home) in zip(generators, panels):
         for method, rows in with_rounds(curves).items():
             algorithm, _, own = method.partition("/")
             if own in ("", generator):
-                x, style = [row["round"] for row in rows], _line(algorithm, method in upper_bounds)
-                name = marked(algorithm, method in upper_bounds)
+                x, style = [row["round"] for row in rows], _line(algorithm, methods[method]["upper_bound"])
+                name = marked(algorithm, methods[method])
                 shared.plot(x, [row["global_accuracy"] for row in rows], label=name, **style)
                 home.plot(x, [row["accuracy_after"] for row in rows], **style)
         for method in [name for name in REFERENCES if name in curves]:
@@ -56,7 +56,7 @@ def methods(summary: dict) -> Figure:
         axes.plot([entry["worst_accuracy"]], [row], **WORST)
         text = f"{entry['mean_accuracy']:.3f}   worst {entry['worst_accuracy']:.3f} ({entry['worst_client']})"
         axes.text(1.03, row, text, va="center", size=9, color=canvas.INK)
-    names = [marked(method, entry["upper_bound"]).replace(" (", "\n(") for method, entry in entries.items()]
+    names = [marked(method, entry).replace(" (", "\n(") for method, entry in entries.items()]
     axes.set_yticks(range(len(entries)), names)
     axes.set_xlim(0, 1)
     axes.invert_yaxis()

@@ -17,10 +17,10 @@ from tqdm import tqdm
 from models.generator import NormedGenerator
 from pipelines.blocks.generators import DpMerf
 from pipelines.datasets.containers import Images, synthetic
-from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
+from pipelines.privacy.gaussian import Budget, on_lattice, release
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
+from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
 from pipelines.training.tensors import state_of, with_state
 
 KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"
@@ -41,7 +41,7 @@ def plan(settings: DpMerf, budget: Budget, space: Space) -> Plan:
         "sigma": sigma,
         "d": _features(settings),
         "released_numbers": draws,
-        "lattice_steps_per_unit": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
+        "lattice_steps_per_unit": lattice(budget, sigma=sigma or 1.0, draws=draws),
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of the release",
     }

@@ -16,9 +16,9 @@ from scipy.fft import dctn, idctn
 
 from pipelines.blocks.generators import DpMoments
 from pipelines.datasets.containers import Images, synthetic
-from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
+from pipelines.privacy.gaussian import Budget, on_lattice, release
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
+from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
 
 KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -36,7 +36,7 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
     draws = space.classes * (p + 1) + space.classes * p * (p + 1) // 2
     mu1, mu2 = (budget.mu * math.sqrt(part) for part in (settings.first_share, 1 - settings.first_share))
     sigma1, sigma2 = (1 / mu if budget.private else 0.0 for mu in (mu1, mu2))
-    scale = lattice_scale(budget, sigma=min(sigma1, sigma2), draws=draws)
+    scale = lattice(budget, sigma=min(sigma1, sigma2), draws=draws)
     details = {
         "sensitivity": 1.0,
         "sigma": [sigma1, sigma2],

@@ -19,8 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from pipelines.blocks.generators import GENERATORS
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.gaussian import FINEST, Budget, lattice_scale
 from pipelines.privacy.statement import Statement
+from pipelines.rules import mistake
 
 HYPERPARAMETERS = "fixed in params.yaml before the run; how they were found is not accounted"
 
@@ -71,6 +72,19 @@ class Where:
 
 
 HERE = Where()
+
+
+def lattice(budget: Budget, *, sigma: float, draws: int) -> int:
+    """`lattice_scale`, from public numbers alone, before anything is entered as spent.
+
+    Raises:
+        UserError: delta is so small that sums on that lattice would outgrow 64 bits.
+    """
+    scale = lattice_scale(budget, sigma=sigma, draws=draws)
+    if scale > FINEST:
+        rule = f"larger: {draws} released numbers would need a lattice finer than 64 bits have room for"
+        raise mistake("privacy.delta", budget.delta, rule)
+    return scale
 
 
 def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:

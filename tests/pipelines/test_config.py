@@ -186,6 +186,24 @@ def test_a_client_s_name_must_be_fit_for_a_folder_and_a_stage(name):
     assert "a name of letters, digits and underscores" in " ".join(mistakes(content))
 
 
+@pytest.mark.parametrize("name", ["size", "nfiles"])
+def test_a_client_is_not_called_what_dvc_leaves_out_where_it_compares(name):
+    content = shipped()
+    content["clients"][name] = {"epsilon": 1.0}
+    assert "none of DVC's own, nfiles and size" in " ".join(mistakes(content))
+
+
+def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
+    content = shipped()
+    content["federation"] |= {"engine": "nvflare", "mode": "local"}
+    content["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_warm"]
+    assert "The 'algorithms' parameter of dp_baselines must be a list without those that have a warm_start" in " ".join(
+        mistakes(content)
+    )
+    content["dp_baselines"]["algorithms"] = ["dpsgd"]
+    load(content)
+
+
 @pytest.mark.parametrize("path", [("datasets",), ("partition", "clients")])
 def test_names_in_lists_are_checked_too(path):
     assert "letters, digits and underscores" in mistakes(changed(path, ["a/b"]))[0]

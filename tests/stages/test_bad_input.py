@@ -50,7 +50,7 @@ PARAMETERS = {
     ),
     "slash in a name": (
         lambda p: p["clients"].update({"a/b": {"epsilon": 1.0}}),
-        "must be a name of letters, digits and underscores. Got 'a/b' instead.",
+        "must be a name of letters, digits and underscores, and none of DVC's own, nfiles and size. Got 'a/b' instead.",
     ),
     "client without a shard": (lambda p: p["clients"].update({"c9": {"epsilon": 1.0}}), "'partition.clients'"),
     "data set without a profile": (lambda p: p.update(datasets=["other"]), "a block under 'profiles'"),

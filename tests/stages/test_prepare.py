@@ -46,8 +46,31 @@ def test_files_outside_the_project_are_watched_and_their_hash_is_salted(checkout
 def test_a_public_data_set_writes_nothing_into_a_root_outside(checkout, elsewhere):
     checkout.edit(lambda params: params.update(datasets=["digits"]))
     root_at(checkout, elsewhere)
+    (elsewhere / "own.npz").rename(elsewhere / "archive.gz")
     checkout.stage("prepare", "--dataset", "digits")
-    assert [path.name for path in elsewhere.iterdir()] == ["own.npz"]
+    assert [path.name for path in elsewhere.iterdir()] == ["archive.gz"]
+
+
+def test_a_root_that_also_holds_images_of_ones_own_is_salted_whoever_reads_from_it(checkout, elsewhere):
+    """DVC notes the whole folder for the public data set's stage: its hash would confirm a guess of own.npz."""
+    checkout.edit(lambda params: params.update(datasets=["digits"]))
+    root_at(checkout, elsewhere)
+    checkout.stage("prepare", "--dataset", "digits")
+    assert (elsewhere / "salt").exists() and (elsewhere / ".padding").is_dir()
+
+
+def test_the_raw_folder_is_salted_under_its_absolute_path_too(checkout):
+    checkout.edit(lambda params: params.update(datasets=["digits"]))
+    (checkout.path / "raw/own.npz").unlink()
+    root_at(checkout, checkout.path / "raw")
+    checkout.stage("prepare", "--dataset", "digits")
+    assert (checkout.path / "raw/salt").exists()
+
+
+def test_a_global_test_set_of_no_image_is_refused(checkout):
+    """All that follows would run, and spend, before the report finds nothing to test on."""
+    checkout.edit(lambda params: params["prepare"].update(test_fraction=1e-6))
+    assert "The 'test_fraction' parameter of prepare must be large enough" in fails(checkout)
 
 
 def fails(project, dataset="own") -> str:

@@ -67,6 +67,15 @@ class Ledger:
             self.chain.append({"event": "open", **{field: getattr(release, field) for field in fields}})
             return "new"
 
+    def check(self, release: Release) -> None:
+        """Whether `open` would refuse it.
+
+        Raises:
+            LedgerError: it would.
+        """
+        if not self.knows(release.fingerprint):
+            self._check_lifetime(release)
+
     def close(self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None) -> None:
         """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""
         with self.chain.locked():

@@ -18,14 +18,20 @@ class LedgerError(Exception):
 
 class Chain:
     def __init__(self, path: Path):
-        self.path, self.head = path, path.with_suffix(".head")
+        self.path, self.head, self.writing = path, path.with_suffix(".head"), False
 
     def entries(self) -> list[dict]:
-        """All lines, checked.
+        """All lines, checked. Waits for a writer: between its two files one looks cut off.
 
         Raises:
             LedgerError: a line was edited, removed or cut off.
         """
+        if self.writing or not self.path.parent.exists():
+            return self._entries()
+        with self.flock(".lock", fcntl.LOCK_SH):
+            return self._entries()
+
+    def _entries(self) -> list[dict]:
         if not self.path.exists():
             if self.head.exists():
                 raise LedgerError(f"{self.path} is gone, but its head is not: lines were deleted.")
@@ -60,14 +66,18 @@ class Chain:
             content = self.path.read_bytes() if self.path.exists() else b""
             if content and not content.endswith(b"\n"):
                 os.truncate(self.path, content.rfind(b"\n") + 1)
-            yield
+            self.writing = True
+            try:
+                yield
+            finally:
+                self.writing = False
 
     @contextlib.contextmanager
-    def flock(self, suffix: str) -> Iterator[None]:
-        """An exclusive lock on a file of its own beside the chain; the system frees it when its holder dies."""
+    def flock(self, suffix: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+        """A lock on a file of its own beside the chain; the system frees it when its holder dies."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(suffix).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, kind)
             yield
 
     def _parsed(self, line: str, number: int) -> dict:

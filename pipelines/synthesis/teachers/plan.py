@@ -5,10 +5,10 @@ import math
 from pipelines.blocks.generators import Datalens
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
-from pipelines.privacy.gaussian import Budget, lattice_scale
+from pipelines.privacy.gaussian import Budget
 from pipelines.rules import mistake
 from pipelines.synthesis import votes
-from pipelines.synthesis.registry import Plan, Space, stated
+from pipelines.synthesis.registry import Plan, Space, lattice, stated
 
 LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
 LARGEST_RATIO = 1.0
@@ -43,7 +43,7 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "T": settings.steps,
         "sigma_over_N": ratio,
         "steps_affordable_at_sigma_N_1": affordable,
-        "lattice_steps_per_vote": lattice_scale(budget, sigma=sigma or 1.0, draws=draws),
+        "lattice_steps_per_vote": lattice(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
         # without weak_plan, which shapes no release: the ledger would take, and charge, another word there for another
         "settings": settings.model_dump(exclude={"weak_plan"}),

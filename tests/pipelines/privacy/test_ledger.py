@@ -70,6 +70,33 @@ def test_a_new_version_of_a_mechanism_is_another_release(ledger):
     assert ledger.open(Release(one.mechanism, 2, one.parameters, one.data, one.cost, one.statement)) == "new"
 
 
+def test_checking_first_refuses_as_opening_would_and_enters_nothing(tmp_path):
+    ledger = Ledger(tmp_path / "c0.jsonl", delta=DELTA, lifetime_epsilon=1.4)
+    ledger.open(release())
+    ledger.check(release())  # known: it costs nothing more
+    with pytest.raises(LedgerError, match="above its lifetime_epsilon"):
+        ledger.check(release(seed=2))
+    assert len(ledger.entries()) == 1
+
+
+def _append(path, count):
+    ledger = Ledger(path, delta=DELTA)
+    for number in range(count):
+        ledger.open(release(number=number))
+
+
+def test_reading_while_another_process_writes_is_no_sign_of_tampering(tmp_path):
+    path = tmp_path / "c0.jsonl"
+    writer = multiprocessing.get_context("fork").Process(target=_append, args=(path, 60))
+    writer.start()
+    seen = []
+    while writer.is_alive():
+        seen.append(len(Ledger(path, delta=DELTA).entries()))
+    writer.join()
+    assert writer.exitcode == 0 and sorted(seen) == seen
+    assert len(Ledger(path, delta=DELTA).entries()) == 60
+
+
 def test_a_lifetime_cap_refuses_before_anything_is_entered(tmp_path):
     ledger = Ledger(tmp_path / "c0.jsonl", delta=DELTA, lifetime_epsilon=1.4)
     ledger.open(release())

@@ -12,6 +12,19 @@ def rewrite(run, method, **correct):
     write_arrays(path, correct)
 
 
+def told(summary) -> list[str]:
+    return comparisons.sentences(summary["comparisons"], summary["methods"])
+
+
+def test_a_verdict_marks_who_has_no_guarantee(run):
+    summary = run.summary()
+    for name in ("pppfl/datalens", "dpsgd"):
+        summary["methods"][name].update(guarantee="none", epsilon_max=float("inf"))
+    first, second = told(summary)
+    assert first.startswith("pppfl/datalens (NOT PRIVATE) ") and "dpsgd (NOT PRIVATE)" in first
+    assert second.startswith("pppfl/dp_moments ") and "local (" in second and "local (NOT" not in second
+
+
 def wrong(first: int, count: int = 100) -> np.ndarray:
     return np.arange(count) >= first
 
@@ -49,7 +62,7 @@ def test_the_sentence_says_it_either_way(run):
     rewrite(run, "random_init", a=wrong(0), b=wrong(5))
     rewrite(run, "fedavg/datalens", a=wrong(20), b=np.roll(wrong(20), 10))
     rewrite(run, "pppfl/dp_moments", a=wrong(60), b=wrong(20))
-    first, second = comparisons.sentences(run.summary()["comparisons"])
+    first, second = told(run.summary())
     assert first.startswith("pppfl/datalens beats local by more than the interval (+0.200 [+0.1")
     assert "loses to random_init by more than the interval (-0.175 [-0.2" in first
     assert "does not beat fedavg/datalens by more than the interval (+0.000 [-0.0" in first
@@ -62,7 +75,7 @@ def test_few_images_on_one_side_are_no_victory_whatever_the_interval_says(run):
     rewrite(run, "random_init", a=wrong(23), b=wrong(23))
     local, random_init = run.summary()["comparisons"][:2]
     assert local["low"] > 0 and random_init["low"] > 0
-    first = comparisons.sentences([local, random_init])[0]
+    first = comparisons.sentences([local, random_init], run.summary()["methods"])[0]
     assert "cannot be told from local" in first and "5 images differ" in first
     assert "beats random_init" in first and "6 images differ" in first
 

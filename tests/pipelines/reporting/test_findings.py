@@ -28,8 +28,23 @@ def test_an_upper_bound_is_marked_and_never_the_best(run):
     assert findings.best(summary, "mean_accuracy") == "pppfl/dp_moments"
     assert findings.not_private(summary["methods"]["pppfl/datalens"])
     assert findings.not_private({"epsilon_max": 0.0, "guarantee": "none", "upper_bound": True})
-    assert findings.marked("fedavg_real", True) == "fedavg_real (upper bound, not private)"
-    assert findings.marked("fedavg", False) == "fedavg"
+    assert findings.marked("it", summary["methods"]["pppfl/datalens"]) == "it (upper bound, not private)"
+    assert findings.marked("local", summary["methods"]["local"]) == "local"
+
+
+def test_the_first_facts_mark_what_has_no_guarantee(run):
+    summary = run.summary()
+    summary["methods"]["pppfl/datalens"].update(guarantee="none", epsilon_max=float("inf"))
+    told = {label: about for label, _, about in findings.facts(summary) if "pppfl/datalens" in about}
+    assert {"Best mean at home", "Smallest client, b"} <= set(told)
+    assert all("pppfl/datalens (NOT PRIVATE)" in about for about in told.values())
+
+
+def test_a_client_whose_budget_buys_no_step_is_a_warning(run):
+    summary = run.summary()
+    summary["clients"]["b"]["dp_baselines"]["dpsgd"]["epsilon"] = 0.0
+    (found,) = findings.warnings(summary)["Took no part"].values()
+    assert found == ["b/dpsgd"]
 
 
 def test_only_what_leaves_without_a_guarantee_is_not_private():

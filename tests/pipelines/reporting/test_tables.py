@@ -48,6 +48,9 @@ def test_an_upper_bound_says_so_in_every_table_of_methods(run):
     assert [row["method"] for row in tables.methods(summary) if row["upper_bound"]] == ["fedavg/datalens"]
     metrics = tables.metrics(summary)
     assert [name for name, entry in metrics.items() if "upper_bound_not_private" in entry] == ["fedavg/datalens"]
+    assert not any("not_private" in entry for entry in metrics.values())
+    summary["methods"]["dpsgd"].update(guarantee="none", epsilon_max=float("inf"))
+    assert [name for name, entry in tables.metrics(summary).items() if "not_private" in entry] == ["dpsgd"]
 
 
 def test_the_last_round_alone_is_still_a_row():

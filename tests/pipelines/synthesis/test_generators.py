@@ -5,11 +5,14 @@ import math
 
 import numpy as np
 import pytest
+from project import ROOT
 
+from pipelines import config
 from pipelines.blocks.generators import GENERATORS, Gan
+from pipelines.errors import UserError
 from pipelines.privacy.gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
-from pipelines.synthesis import gan, neural, registry
+from pipelines.synthesis import gan, neural, registry, release
 
 MLPS = {"generator_network": "mlp", "discriminator_network": "mlp", "wrong_labels": False}
 SETTINGS = Gan(**MLPS, steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
@@ -95,3 +98,14 @@ def test_samples_follow_the_histogram(state):
 def test_a_state_holds_weights_and_public_facts_only(state):
     weights = {name for name in state if name.startswith("layers.")}
     assert set(state) == weights | set(neural.PUBLIC)
+
+
+@pytest.mark.parametrize("name", ["dp_moments", "dp_merf", "dp_teacher"])
+def test_a_delta_too_small_for_64_bits_is_refused_in_the_plan(name):
+    """By public numbers, before anything is charged: 1e-7 fits 28x28 images, 1e-10 does not."""
+    params = config.load(ROOT / "params.yaml")
+    settings, space = params.generator("mnist", name), release.public_space(params.profiles["mnist"])
+    plan = registry.load(name).plan
+    plan(settings, Budget(10.0, 1e-7), space)
+    with pytest.raises(UserError, match="The 'delta' parameter of privacy must be larger"):
+        plan(settings, Budget(10.0, 1e-10), space)
