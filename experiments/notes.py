@@ -35,8 +35,8 @@ TABLE2 = _joined(
     "`pppfl` has this project's outer step, `pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 "
     "rounds. Seconds are of the shared training and of the final fine-tuning of all clients, on the machine that "
     "measured; bytes are over all clients and rounds, and down goes the last model, too. Where only the last round's "
-    "model was fine-tuned, as on 28x28 images, for it takes longer than the rounds, the columns that select a round are "
-    "empty. Generators may have other numbers of cells: compare their differences, which are within cells, and not "
+    "model was fine-tuned, as on 28x28 images, for it takes longer than the rounds, the columns that select a round "
+    "are empty. Generators may have other numbers of cells: compare their differences, which are within cells, and not "
     "their accuracies. `pppfl_real` was measured while its clients were weighed by the epsilons asked of their images; "
     "they count alike now.",
     _PRIVACY,
