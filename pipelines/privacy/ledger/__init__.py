@@ -73,8 +73,9 @@ class Ledger:
         Raises:
             LedgerError: it would.
         """
-        if not self.knows(release.fingerprint):
-            self._check_lifetime(release)
+        if self.knows(release.fingerprint):
+            return
+        self._check_lifetime(release)
 
     def close(self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None) -> None:
         """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""
