@@ -1,0 +1,113 @@
+"""What a valid params.yaml comes to: each client's budget, each block under its profile's overrides; and overrides that
+cannot be."""
+
+import math
+
+import pytest
+from project import ROOT
+from shipped import changed, load, mistakes, shipped
+
+from pipelines import config
+
+
+def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
+    """DVC writes 1e-05, which YAML 1.1 readers take for a string; `.inf` is the non-private mode."""
+    text = (ROOT / "params.yaml").read_text()
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace("delta: 1.0e-5", "delta: 1e-05").replace("c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"))
+    params = config.load(path)
+    assert params.privacy.delta == 1e-5
+    assert params.budget("c1") == (math.inf, 1e-5)
+
+
+def test_a_client_s_own_delta_wins():
+    params = load(shipped())
+    assert params.budget("c0") == (10.0, 1e-6)
+    assert params.budget("c1") == (3.0, params.privacy.delta)
+
+
+def test_a_profile_overrides_the_generator_s_block():
+    content = changed(("profiles", "digits", "datalens"), {"teachers": 5})
+    settings = load(content).generator("digits", "datalens")
+    assert settings.teachers == 5
+    assert settings.steps == content["synthesis"]["datalens"]["steps"]
+
+
+def test_a_bad_override_names_the_profile():
+    (line,) = mistakes(changed(("profiles", "digits", "datalens"), {"teachers": 0}))
+    assert "synthesis.datalens (profile digits)" in line and "Got 0 instead" in line
+
+
+def test_a_profile_overrides_training_by_family_then_by_name():
+    content = shipped()
+    content["profiles"]["digits"]["training"] = {
+        "federated": {"rounds": 3, "batch": 7},
+        "fedprox": {"batch": 9},
+        "meta": {"rounds": 2},
+        "fine_tune": {"epochs": 1},
+    }
+    params = load(content)
+    assert (params.training("digits", "scaffold").rounds, params.training("digits", "scaffold").batch) == (3, 7)
+    prox = params.training("digits", "fedprox")
+    assert (prox.rounds, prox.batch, prox.mu) == (3, 9, content["baselines"]["fedprox"]["mu"])
+    assert [params.training("digits", name).rounds for name in ("meta", "fedmeta", "pppfl_real")] == [2, 2, 2]
+    assert params.training("digits", "fine_tune").epochs == 1
+    assert params.training("digits", "pooled") == params.baselines.pooled
+    assert params.training("my_npz", "scaffold") == params.baselines.scaffold
+
+
+def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
+    content = shipped()
+    content["profiles"]["digits"]["training"] = {
+        "meta": {"rounds": 7, "outer_learning_rate": 0.5, "weights": "uniform", "ema": True, "cosine": True}
+    }
+    params = load(content)
+    paper, plain = (params.training("digits", name) for name in ("pppfl_paper", "fedmeta"))
+    assert paper == params.baselines.pppfl_paper.model_copy(update={"rounds": 7})
+    assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
+    content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
+    assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
+
+
+@pytest.mark.parametrize(
+    "path, bad, said",
+    [
+        (("profiles", "mnist", "training"), {"fedavgg": {}}, "'training' parameter of profiles.mnist"),
+        (("profiles", "mnist", "training"), {"fedprox": {"mu": -1.0}}, "'mu' parameter of fedprox (profile mnist)"),
+        (("profiles", "mnist", "training"), {"federated": {"mu": 1.0}}, "'mu' parameter of fedavg (profile mnist)"),
+        (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
+        (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
+        (("new_clients", "held_out"), ["c9"], "parameter of new_clients must be a list of clients of ['c0', 'c1']"),
+        (("new_clients", "held_out"), ["c0", "c0"], "none twice"),
+        (("new_clients", "labels"), [16, 8], "'labels' parameter of new_clients must be a list of at least one"),
+        (("new_clients", "labels"), [8, 8], "rising"),
+        (("new_clients", "labels"), [], "rising"),
+        (("new_clients", "labels"), [0, 8], "an int in [1, inf)"),
+        (("new_clients", "algorithms"), [], "at least one name"),
+        (("new_clients", "algorithms"), ["pooled", "pooled"], "none twice"),
+        (("new_clients", "algorithms"), ["fedavg_real"], "one of 'pppfl', 'random_init', 'pooled'"),
+        (("profiles", "mnist", "training"), {"new_clients": {"labels": [9, 8]}}, "new_clients (profile mnist)"),
+        (("profiles", "mnist", "training"), {"new_clients": {"draws": 0}}, "new_clients (profile mnist)"),
+    ],
+)
+def test_training_that_cannot_be_is_one_sentence(path, bad, said):
+    assert said in mistakes(changed(path, bad))[0]
+
+
+def test_a_single_client_cannot_be_held_out_and_need_not_be():
+    content = shipped()
+    del content["clients"]["c0"]
+    assert "one must be left to train" in mistakes(content)[0]
+    content["new_clients"]["held_out"] = []
+    assert load(content).new_clients.held_out == []
+
+
+def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
+    content = shipped()
+    content["federation"] |= {"engine": "nvflare", "mode": "local"}
+    content["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_warm"]
+    assert "The 'algorithms' parameter of dp_baselines must be a list without those that have a warm_start" in " ".join(
+        mistakes(content)
+    )
+    content["dp_baselines"]["algorithms"] = ["dpsgd"]
+    load(content)
