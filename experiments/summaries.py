@@ -8,7 +8,6 @@ from pipelines import seeds
 from pipelines.evaluation import intervals
 
 Cells = dict[tuple[int, str], float]
-ROUNDING = 1e-9  # of sums of accuracies
 
 
 def cells(rows: list[dict], method: str, field: str) -> Cells:
@@ -36,7 +35,7 @@ def ahead(one: Cells, other: Cells) -> str:
     found = {}
     for seed, drawn in one.keys() & other.keys():
         found.setdefault((seed, drawn.partition(" ")[0]), []).append(one[seed, drawn] - other[seed, drawn])
-    return f"{sum(sum(differences) > ROUNDING for differences in found.values())}/{len(found)}"
+    return f"{sum(sum(differences) > intervals.ROUNDING for differences in found.values())}/{len(found)}"
 
 
 def mean(values: Mapping | list) -> float | None:

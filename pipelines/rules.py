@@ -11,7 +11,6 @@ from pydantic_core import PydanticCustomError
 from pipelines.errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")  # a name becomes a folder and a part of a stage's name, joined by '-'
-
 DVCS = ("nfiles", "size")  # keys that DVC leaves out where it compares: it would serve a stale run
 
 

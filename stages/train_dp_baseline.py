@@ -21,8 +21,9 @@ from pipelines.files import new_folder, read_json
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import Noise
 from pipelines.rules import Block, mistake
-from pipelines.synthesis import dp_moments, release, warm_start
+from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.registry import Plan
+from pipelines.synthesis.release import public_space
 from pipelines.training.tensors import state_of
 from stages.cli import main
 
@@ -132,7 +133,7 @@ def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | 
     """Of the images that the run starts from, where it does."""
     if not settings.warm_start:
         return None
-    moments, space = params.generator(dataset, "dp_moments"), release.public_space(params.profiles[dataset])
+    moments, space = params.generator(dataset, "dp_moments"), public_space(params.profiles[dataset])
     return warm_start.plan(moments, *params.budget(client), settings.warm_start.share, space)
 
 

@@ -61,10 +61,10 @@ def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
 def server_step(state: MetaServer, replies: list[Reply]) -> MetaServer:
     """One outer step on the weighted mean of the meta-gradients, then the moving average."""
     settings = state.settings
-    weights = [state.client_weights[reply.client] for reply in replies]
-    if not any(weights):  # those whose infinite epsilon takes all are lost: the others count alike
-        weights = [1.0] * len(replies)
-    gradient = weighted_mean(replies, weights)
+    shares = [state.client_weights[reply.client] for reply in replies]
+    if not any(shares):  # those whose infinite epsilon takes all are lost: the others count alike
+        shares = [1.0] * len(replies)
+    gradient = weighted_mean(replies, shares)
     stepped, optimiser = _outer_step(state, gradient)
     zeta = settings.zeta if settings.ema else 1.0
     weights = {name: zeta * stepped[name] + (1 - zeta) * state.weights[name] for name in stepped}
