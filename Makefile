@@ -1,5 +1,6 @@
 # make repro   sets up, then runs the whole pipeline
-# make test    sets up, then runs the tests; make test-engine those that start a server and clients on loopback
+# make test    sets up, then runs the tests; make test-engine those that start a server and clients on loopback, make
+#              test-slow those that CI has no time for
 SHELL  := /bin/bash
 # learn2learn is compiled at set-up, so the interpreter needs its headers (Debian: python3-dev, python3-venv).
 USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)] or not os.path.exists(sysconfig.get_path('include') + '/Python.h'))
@@ -8,10 +9,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup repro test test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup repro test test-slow test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
 repro: setup ; python -m pipelines.config && dvc repro
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
+test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests
 test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/engines tests/benchmarks/test_engine_round.py $(ARGS)
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard

@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small networks ar
 import numpy as np
 import pytest
 from project import ROOT, Project, own_images, tiny
+from within import Within
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +50,12 @@ def checkout(_checkout, tmp_path) -> Project:
 
 
 @pytest.fixture
-def built(_built, tmp_path) -> Project:
+def within(checkout) -> Within:
+    return Within(checkout.path)
+
+
+@pytest.fixture
+def built(_built, tmp_path) -> Within:
+    """What it runs again, it runs in this process."""
     shutil.copytree(_built, tmp_path / "fedlens", symlinks=True)
-    return Project(tmp_path / "fedlens")
+    return Within(tmp_path / "fedlens")

@@ -21,17 +21,17 @@ def colour(params: dict) -> None:
     params["baselines"]["fedavg"]["rounds"] = 1
 
 
-def test_cifar_shaped_images_go_all_the_way(checkout):
+def test_cifar_shaped_images_go_all_the_way(within):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (90, 32, 32, 3)).astype(np.uint8)
-    np.savez(checkout.path / "raw" / "own.npz", images=images, labels=np.arange(90) % 3)
-    checkout.edit(colour)
-    checkout.repro(*TARGETS)
+    np.savez(within.path / "raw" / "own.npz", images=images, labels=np.arange(90) % 3)
+    within.edit(colour)
+    within.repro(*TARGETS)
     for generator in ("datalens", "dp_moments"):
-        made = np.load(checkout.path / "data/synthetic/own/c0" / generator / "images.npz")
+        made = np.load(within.path / "data/synthetic/own/c0" / generator / "images.npz")
         assert made["images"].shape == (20, 32, 32, 3)
         assert made["images"].std(axis=3).mean() > 1  # not grey
-    rounds = checkout.path / "models/private/baselines/own/fedavg/fedavg-dp_moments/rounds.csv"
+    rounds = within.path / "models/private/baselines/own/fedavg/fedavg-dp_moments/rounds.csv"
     assert [row["round"] for row in csv.DictReader(rounds.open())] == ["1"]
     cost = json.loads((rounds.parent / "cost.json").read_text())
     assert cost["bytes_up"] == 2 * 4 * 11_170_371  # two clients' ResNet-18 with three outputs

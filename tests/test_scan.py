@@ -107,13 +107,13 @@ def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
     elsewhere, twin = (World(path, here.tape) for path in copies[1:])
     for world in (here, elsewhere, twin):
         world.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "dpsgd_warm", "nbafl", "agn"]))
-    here.reproduce()
+    here.repro()
     for secret in (here.path / "ledgers").rglob("*.secret"):
         target = elsewhere.path / secret.relative_to(here.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(secret, target)
     np.savez(elsewhere.path / "raw" / "own.npz", **other_images())
-    elsewhere.reproduce()
+    elsewhere.repro()
     twin.run_stages(*STAGES, *BESIDE)
     return here, elsewhere, twin
 

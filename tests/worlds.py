@@ -1,13 +1,7 @@
-"""Whole `dvc repro` runs in this process, in seconds, with every random number under the test's control.
-
-DVC is real: graph, cache, dvc.lock, run cache, push, `dvc exp save`. Only the start of a Python per stage is saved: the
-command `python -m stages.NAME --ARGUMENT VALUE` becomes a call of that stage's `run`.
-"""
+"""Whole `dvc repro` runs in this process (`within`), with every random number under the test's control."""
 
 import contextlib
 import hashlib
-import importlib
-import shlex
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,35 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dvc.repo import Repo
-from project import Project
 from ruamel.yaml import YAML
+from within import Within
 
-from pipelines import config
 from pipelines.privacy import gaussian
 from pipelines.privacy.ledger import Ledger
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import datalens, dp_moments
 
 
-class World(Project):
+class World(Within):
     """A project whose stages run here. `tape`: what its releases came to, by command and position."""
 
     def __init__(self, path: Path, tape: dict | None = None):
         super().__init__(path)
         self.recording, self.tape = tape is None, {} if tape is None else tape
 
-    def reproduce(self) -> None:
-        """`dvc repro`."""
-        with self._in_control(), Repo(str(self.path)) as repo:
-            repo.reproduce()
-
     def run_stages(self, *names: str) -> None:
         """The stages of these names, all cells, in the graph's order, without DVC."""
-        with self._in_control(), Repo(str(self.path)) as repo:
+        with self.entered(), Repo(str(self.path)) as repo:
             for name in names:
                 for stage in repo.index.stages:
                     if stage.name.split("@")[0] == name:
-                        self._stage("", stage.cmd)
+                        self.call(stage.cmd)
 
     def carried(self) -> dict[str, bytes]:
         """{what it is: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`, and `dvc push`."""
@@ -81,34 +69,30 @@ class World(Project):
         return found
 
     @contextlib.contextmanager
-    def _in_control(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.path):
-            patch.setattr("dvc.stage.run._run", self._stage)
+    def entered(self) -> Iterator[pytest.MonkeyPatch]:
+        with super().entered() as patch:
             patch.setattr(OsEntropy, "discrete_gaussian", self._noise)
             patch.setattr(OsEntropy, "normal", lambda _, shape: np.random.default_rng(0).standard_normal(shape))
             patch.setattr(OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count))
             patch.setattr(Ledger, "total_epsilon", lambda *_: 0.0)  # public, only printed, and seconds
             for module in (dp_moments, datalens):
                 patch.setattr(module, "release", self._release)
-            yield
+            yield patch
 
-    def _stage(self, executable: str, command: str, **options) -> None:
-        self.command, self.position = command, 0
-        _, _, module, *arguments = shlex.split(command)
-        names = (name.removeprefix("--") for name in arguments[::2])
-        stage = importlib.import_module(module)
-        stage.run(config.load(), **dict(zip(names, arguments[1::2], strict=True)))
+    def call(self, command: str) -> None:
+        self.running, self.position = command, 0
+        super().call(command)
 
     def _noise(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
-        seed = int.from_bytes(hashlib.sha256(f"{self.command} {self.position}".encode()).digest()[:8], "big")
+        seed = int.from_bytes(hashlib.sha256(f"{self.running} {self.position}".encode()).digest()[:8], "big")
         return np.rint(np.random.default_rng(seed).normal(0, sigma, shape)).astype(np.int64)
 
     def _release(self, total: np.ndarray, **settings) -> np.ndarray:
         """The mechanism itself in a world without a tape; else what the tape has, whatever was to be released."""
         came_to = gaussian.release(total, **settings)
         if self.recording:
-            self.tape[self.command, self.position] = came_to
-        played = self.tape[self.command, self.position]
+            self.tape[self.running, self.position] = came_to
+        played = self.tape[self.running, self.position]
         assert played.shape == came_to.shape
         self.position += 1
         return played

@@ -11,15 +11,15 @@ from pipelines.blocks.dp import DP_BASELINES
 pytestmark = pytest.mark.pipeline
 
 
-def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(checkout):
+def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
     shipped = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["dp_baselines"]["algorithms"]
     assert sorted(shipped) == sorted(DP_BASELINES)
-    checkout.edit(lambda params: params["dp_baselines"].update(algorithms=list(DP_BASELINES)))
+    within.edit(lambda params: params["dp_baselines"].update(algorithms=list(DP_BASELINES)))
     for stage in ("prepare", "partition"):
-        checkout.stage(stage, "--dataset", "own")
+        within.stage(stage, "--dataset", "own")
     for name in DP_BASELINES:
-        checkout.stage("train_dp_baseline", "--dataset", "own", "--algorithm", name)
-        folder = checkout.path / "models/private/dp_baselines/own" / name / name
+        within.stage("train_dp_baseline", "--dataset", "own", "--algorithm", name)
+        folder = within.path / "models/private/dp_baselines/own" / name / name
         results = json.loads((folder / "results.json").read_text())
         assert results["guarantee"] == "formal"
         for client, epsilon in {"c0": 10.0, "c1": 3.0}.items():
@@ -28,7 +28,7 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(checkout
             assert least * epsilon < claimed <= epsilon + 1e-9, name
             spent = json.loads((folder / "spent.json").read_text())[client]
             assert 0 < spent["epsilon_by_pld"] <= spent["epsilon_spent"] * 1.01 <= 1.01 * epsilon, name
-    entered = [json.loads(line) for line in (checkout.path / "ledgers/own/c0.jsonl").read_text().splitlines()]
+    entered = [json.loads(line) for line in (within.path / "ledgers/own/c0.jsonl").read_text().splitlines()]
     assert {entry["mechanism"] for entry in entered if "mechanism" in entry} == set(DP_BASELINES)
 
 

@@ -1,4 +1,7 @@
-"""The same seed gives the same bytes with the test-only noise; real noise does not; the card says which it was."""
+"""The same seed gives the same bytes with the test-only noise; real noise does not; the card says which it was.
+
+What bytes hang on is asked of fresh processes: one that goes on has a state of its own.
+"""
 
 import hashlib
 import json
@@ -52,8 +55,8 @@ def test_real_noise_never_comes_from_the_seed(checkout, generator):
 
 
 @pytest.mark.parametrize("generator", ["datalens", "dp_moments"])
-def test_the_same_release_is_made_once_and_charged_once(checkout, generator):
-    project = prepared(checkout, "os_entropy")
+def test_the_same_release_is_made_once_and_charged_once(within, generator):
+    project = prepared(within, "os_entropy")
     first, _ = export(project, generator)
     ledger = (project.path / "ledgers/own/c0.jsonl").read_text()
     shutil.rmtree(project.path / "models/private")
@@ -62,15 +65,15 @@ def test_the_same_release_is_made_once_and_charged_once(checkout, generator):
     assert len(ledger.splitlines()) == 2
 
 
-def test_the_gan_is_marked_whatever_its_client_asked_for(checkout):
-    project = prepared(checkout, "os_entropy")
+def test_the_gan_is_marked_whatever_its_client_asked_for(within):
+    project = prepared(within, "os_entropy")
     _, card = export(project, "gan")
     assert card["privacy"]["guarantee"] == "none"
     assert card["privacy"]["epsilon"] == "inf"
 
 
-def test_partitions_follow_the_seed(checkout):
-    project = prepared(checkout, "os_entropy")
+def test_partitions_follow_the_seed(within):
+    project = prepared(within, "os_entropy")
 
     def digest():
         files = sorted((project.path / "data/private/own/clients").rglob("*.npz"))
