@@ -1,7 +1,8 @@
 """One client's account of noisy steps: how much noise its budget needs, and how many steps it can afford.
 
-By RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD is the final figure beside the
-claim. Noise is fixed before the first step, so the least over orders is a valid claim; where it is not, see `filtered`.
+By RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD's figures stand beside it, after
+each round and at the end. Noise is fixed before the first step, so the least over orders is a valid claim; where it is
+not, see `filtered`.
 """
 
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from pipelines.blocks.dp import Dpsgd
 from pipelines.privacy import accounting
-from pipelines.privacy.accounting import Steps
+from pipelines.privacy.accounting import NOTHING, Losses, Steps
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 
@@ -33,6 +34,7 @@ class Account:
     settings: Dpsgd
     before: tuple[Steps, ...] = ()
     steps: int = 0
+    losses: Losses = NOTHING
 
     mechanism = "DP-SGD (Poisson-sampled Gaussian on clipped gradients)"
     accountant = "RDP of the sampled Gaussian"
@@ -44,6 +46,8 @@ class Account:
         budget = {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
         if self.before and math.isfinite(self.epsilon) and self._epsilon_of(self.before) >= self.epsilon:
             raise ValueError(f"What comes before the first step leaves nothing of epsilon {self.epsilon:g}.")
+        for steps in self.before:
+            self.losses = self.losses.then(steps)
         planned = tuple(self.scheduled(1.0, self.planned))
         asked = getattr(self.settings, "noise_multiplier", None)
         self.first = asked or accounting.scale_for(**budget, schedule=planned, before=self.before)
@@ -73,8 +77,15 @@ class Account:
     def take(self, asked: int, factor: float = 1.0) -> int:
         """How many of the steps asked for the budget allows. They are entered here, before they are taken."""
         taken = max(0, min(asked, self.left))
-        self.steps += taken
+        self._enter(taken)
         return taken
+
+    @property
+    def running(self) -> dict[str, float]:
+        """The figures after each round: both know noise and rates alone, and are free to tell."""
+        spent = self.epsilon_spent
+        costed = spent <= accounting.LARGEST_EPSILON  # of less noise the distributions would fill the memory
+        return {"epsilon_spent": spent, "epsilon_by_pld": self.losses.epsilon(self.delta) if costed else math.inf}
 
     @property
     def taken(self) -> list[Steps]:
@@ -82,7 +93,7 @@ class Account:
 
     @property
     def epsilon_spent(self) -> float:
-        """By the rule that stops the run, which knows noise and rates alone: free to tell."""
+        """By the rule that stops the run."""
         return math.inf if self.leaks else self._epsilon_of(self.taken)
 
     def spent(self) -> dict:
@@ -140,6 +151,17 @@ class Account:
                 "settings": self.settings.model_dump(),
             },
         )
+
+    def _enter(self, count: int) -> None:
+        self.steps += count
+        self.losses = self.losses.then(self._logged(count))
+
+    def _now(self, count: int) -> Steps:
+        return Steps(self.noise_multiplier, self.sampling_rate, count)
+
+    def _logged(self, count: int) -> Steps:
+        """As the running PLD has them."""
+        return self._now(count)
 
     def _up_to(self, count: int) -> list[Steps]:
         return [*self.before, *self.scheduled(self.first, count)]

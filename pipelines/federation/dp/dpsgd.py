@@ -51,7 +51,7 @@ class Client:
             self.variate.begin(control)
         shares = [self.step() for _ in range(steps)]
         account = self.account
-        told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent, "noise_share": sum(shares) / steps}
+        told = {"steps": account.steps, **account.running, "noise_share": sum(shares) / steps}
         told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
         return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
 

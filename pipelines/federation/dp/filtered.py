@@ -1,11 +1,14 @@
 """An account whose noise the server lowers by what it sees of the private model: a Renyi filter at one order, fixed
 beforehand, checks each step, and the claim is the whole budget, for when a run stops may depend on outcomes."""
 
+import math
 from dataclasses import dataclass, field
 
 from pipelines.federation.dp.account import Account
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
+
+GRID = 0.99
 
 
 @dataclass
@@ -29,7 +32,7 @@ class Filtered(Account):
         if taken:
             self.filter.spend(self._now(taken))
             self.steps_taken.append(self._now(taken))
-            self.steps += taken
+            self._enter(taken)
         return taken
 
     @property
@@ -59,5 +62,10 @@ class Filtered(Account):
         """The most, up to `asked`, that the filter lets pass at this noise."""
         return next((count for count in range(asked, 0, -1) if self.filter.affords(self._now(count))), 0)
 
-    def _now(self, count: int) -> Steps:
-        return Steps(self.noise_multiplier, self.sampling_rate, count)
+    def _logged(self, count: int) -> Steps:
+        """Noise down to a grid of a hundredth, so that a run has few different distributions: an upper bound."""
+        now = self._now(count)
+        if not self.first:
+            return now
+        stairs = math.ceil(math.log(self.noise_multiplier / self.first, GRID) - 1e-9)
+        return now._replace(noise_multiplier=self.first * GRID**stairs)

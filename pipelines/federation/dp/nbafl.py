@@ -50,9 +50,9 @@ class Client:
             name: float_gaussian.release(array, deviation=account.deviation, noise=self.noise)
             for name, array in cut.items()
         }
-        told = {"steps": account.steps, "epsilon_spent": account.epsilon_spent}
+        told = {"steps": account.steps, **account.running, "noise_multiplier": account.noise_multiplier}
         arrays = {name: (base[name] + noisy[name]).astype(np.float32) for name in sent}
-        return Payload(arrays, told | {"noise_multiplier": account.noise_multiplier})
+        return Payload(arrays, told)
 
 
 def clipped(arrays: State, norm: float) -> State:

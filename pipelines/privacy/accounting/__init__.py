@@ -3,7 +3,8 @@
 Neighbouring relation everywhere: add or remove one record.
 
 gdp: Gaussian releases, exactly. renyi: the Rényi curve of the Poisson-sampled Gaussian. schedules: many sampled steps,
-each with its own noise, and calibration both ways. filters: noise chosen from private outcomes. totals: all together.
+each with its own noise, and calibration both ways. losses: what they cost on the way. filters: noise chosen from
+private outcomes. totals: all together.
 """
 
 from pipelines.privacy.accounting.filters import RenyiFilter, planned_order
@@ -16,6 +17,7 @@ from pipelines.privacy.accounting.gdp import (
     gdp_mu,
     rounding_slack,
 )
+from pipelines.privacy.accounting.losses import NOTHING, Losses
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
 from pipelines.privacy.accounting.schedules import (
     Steps,
@@ -33,7 +35,9 @@ from pipelines.privacy.accounting.totals import total_epsilon
 
 __all__ = [
     "LARGEST_EPSILON",
+    "NOTHING",
     "ORDERS",
+    "Losses",
     "RenyiFilter",
     "Steps",
     "classic_epsilon",

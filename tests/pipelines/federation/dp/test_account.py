@@ -105,6 +105,19 @@ def test_a_filter_takes_nearly_all_steps_of_a_constant_run_and_then_none():
     assert own.epsilon_spent <= 2.0 < own.epsilon_spent + cost(own, 10)
 
 
+@pytest.mark.parametrize("control", [{}, {"noise_control": "scheduled", "noise_decay": 0.8}, CONTROLLED])
+def test_pld_on_the_way_is_an_upper_bound_close_to_pld_of_what_was_taken(control):
+    settings, images = Dpsgd(**{**DPSGD, **control, "rounds": 12}), accounting.Steps(2.5, 1.0, 1)
+    own, figures = accounts.account(4.0, 1e-5, settings, (images,)), []
+    for number in range(6):
+        own.take(3, 0.93**number)
+        exact = accounting.schedule_epsilon_pld(schedule=own.taken, delta=1e-5)
+        figures.append(own.running["epsilon_by_pld"])
+        assert exact * (1 - 1e-6) <= figures[-1] <= 1.02 * exact
+        assert own.running["epsilon_spent"] == own.epsilon_spent
+    assert figures == sorted(figures) and figures[0] < figures[-1]
+
+
 def test_a_filtered_run_claims_its_whole_budget():
     own = account(2.0, **CONTROLLED, rounds=5)
     statement = own.statement(OsEntropy())
@@ -234,6 +247,10 @@ def test_no_noise_of_ones_own_lets_what_came_before_pass_the_budget(control):
 def test_what_has_no_guarantee_tells_no_finite_epsilon():
     own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
     own.take(2)
-    assert own.epsilon_spent == math.inf and own.spent()["epsilon_by_pld"] == math.inf
+    assert own.epsilon_spent == math.inf and own.spent()["epsilon_by_pld"] == own.running["epsilon_by_pld"] == math.inf
+    for control in ({}, CONTROLLED):
+        free = account(math.inf, **{**control, "noise_multiplier": None})
+        free.take(2)
+        assert free.running == {"epsilon_spent": math.inf, "epsilon_by_pld": math.inf}
     huge = account(math.inf, noise_multiplier=0.05)
     assert math.isfinite(huge.claim) and huge.statement(OsEntropy()).guarantee == "none"

@@ -115,7 +115,7 @@ def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimi
     replies = [update(own) for own in (one, again, other)]
     assert np.array_equal(moved(replies[0]), moved(replies[1])) and np.isfinite(moved(replies[0])).all()
     assert not np.array_equal(moved(replies[0]), moved(replies[2]))
-    told = {"steps", "epsilon_spent", "noise_share", "noise_multiplier", "clipping_norm", "left"}
+    told = {"steps", "epsilon_spent", "epsilon_by_pld", "noise_share", "noise_multiplier", "clipping_norm", "left"}
     assert set(replies[0].scalars) == told
     assert 0 < replies[0].scalars["noise_share"] <= 1
 

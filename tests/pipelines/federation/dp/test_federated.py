@@ -52,6 +52,11 @@ def test_the_store_holds_models_cost_log_and_what_was_spent(run):
     assert {"epsilon_spent", "noise_share", "noise_multiplier", "clipping_norm", "clients"} <= set(log[0])
     assert spent["a"]["steps"] == spent["b"]["steps"] == 16
     assert 7.9 < spent["a"]["epsilon_spent"] <= 8 and 3.9 < spent["b"]["epsilon_spent"] <= 4
+    for figure in ("epsilon_spent", "epsilon_by_pld"):  # of each round, a mean over clients; the last is what was spent
+        told = [float(row[figure]) for row in log]
+        assert told == sorted(told) and told[0] < told[-1]
+        assert told[-1] == pytest.approx((spent["a"][figure] + spent["b"][figure]) / 2, rel=1e-3)
+    assert all(0 < float(row["epsilon_by_pld"]) < float(row["epsilon_spent"]) for row in log)
 
 
 def test_bytes_are_counted_for_who_is_still_there(run):
@@ -81,3 +86,5 @@ def test_the_public_loss_lowers_the_noise_of_a_controlled_run_within_its_budget(
     spent = read_json(folder / "spent.json")
     assert all(spent[client]["epsilon_spent"] <= epsilon for client, epsilon in {"a": 8.0, "b": 4.0}.items())
     assert spent["b"]["steps"] < 60
+    together = [row for row in read_csv(folder / "log.csv") if row["clients"] == "2"]
+    assert all(0 < float(row["epsilon_by_pld"]) < float(row["epsilon_spent"]) for row in together)

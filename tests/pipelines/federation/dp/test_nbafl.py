@@ -97,7 +97,7 @@ def test_the_printed_way_clips_weights_not_updates():
 
 
 def test_a_client_tells_nothing_of_its_training():
-    assert set(update(client()).scalars) == {"steps", "epsilon_spent", "noise_multiplier"}
+    assert set(update(client()).scalars) == {"steps", "epsilon_spent", "epsilon_by_pld", "noise_multiplier"}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 3e38])
