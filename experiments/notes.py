@@ -37,8 +37,7 @@ TABLE2 = _joined(
     "measured; bytes are over all clients and rounds, and down goes the last model, too. Where only the last round's "
     "model was fine-tuned, as on 28x28 images, for it takes longer than the rounds, the columns that select a round "
     "are empty. Generators may have other numbers of cells: compare their differences, which are within cells, and not "
-    "their accuracies. `pppfl_real` was measured while its clients were weighed by the epsilons asked of their images; "
-    "they count alike now.",
+    "their accuracies.",
     _PRIVACY,
     _PAPER,
 )
