@@ -41,7 +41,7 @@ class Filtered(Account):
 
     @property
     def epsilon_spent(self) -> float:
-        return self.filter.epsilon_spent
+        return math.inf if self.leaks else self.filter.epsilon_spent
 
     @property
     def claim(self) -> float:

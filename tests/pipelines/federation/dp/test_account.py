@@ -245,6 +245,8 @@ def test_no_noise_of_ones_own_lets_what_came_before_pass_the_budget(control):
 
 
 def test_what_has_no_guarantee_tells_no_finite_epsilon():
+    watched = account(clipping="nonprivate_oracle", allow_nonprivate=True, **CONTROLLED)
+    assert watched.take(2) and set(watched.running.values()) == {math.inf}
     own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
     own.take(2)
     assert own.epsilon_spent == math.inf and own.spent()["epsilon_by_pld"] == own.running["epsilon_by_pld"] == math.inf
