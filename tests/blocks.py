@@ -69,3 +69,14 @@ NBAFL = {
     "activation": "relu",
     "warm_start": None,
 }
+
+PARTITION = {
+    "scheme": "dirichlet",
+    "clients": ["a", "b", "c"],
+    "alpha": 0.5,
+    "shards_per_client": 2,
+    "min_records": 1,
+    "validation_fraction": 0.1,
+    "test_fraction": 0.15,
+    "small": None,
+}

@@ -6,7 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: small
 
 import numpy as np
 import pytest
-from blocks import DATALENS
+from blocks import DATALENS, PARTITION
 
 from pipelines.blocks.data import Partition
 from pipelines.blocks.generators import Datalens, DpMoments
@@ -17,17 +17,7 @@ from pipelines.synthesis.registry import Space
 @pytest.fixture
 def partition_settings():
     """Factory of Partition blocks."""
-    base = {
-        "scheme": "dirichlet",
-        "clients": ["a", "b", "c"],
-        "alpha": 0.5,
-        "shards_per_client": 2,
-        "min_records": 1,
-        "validation_fraction": 0.1,
-        "test_fraction": 0.15,
-        "small": None,
-    }
-    return lambda **changes: Partition.model_validate({**base, **changes})
+    return lambda **changes: Partition.model_validate({**PARTITION, **changes})
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from blocks import PARTITION
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -10,20 +11,9 @@ from pipelines.datasets import partitions
 from pipelines.errors import UserError
 from pipelines.synthesis.registry import Space
 
-BASE = {
-    "scheme": "dirichlet",
-    "clients": ["a", "b", "c"],
-    "alpha": 0.5,
-    "shards_per_client": 2,
-    "min_records": 1,
-    "validation_fraction": 0.1,
-    "test_fraction": 0.15,
-    "small": None,
-}
-
 
 def block(**changes) -> Partition:
-    return Partition.model_validate({**BASE, **changes})
+    return Partition.model_validate({**PARTITION, **changes})
 
 
 def rng(seed: int = 0) -> np.random.Generator:
