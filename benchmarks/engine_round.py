@@ -3,10 +3,12 @@
     python -m benchmarks.engine_round
 
 Three clients answer with what they were sent, through the gate that every client has; the server takes FedAvg's mean.
-Nothing is trained: what is left is what carrying costs. Writes benchmarks/results/engine_round.json.
+Nothing is trained: what is left is what carrying costs, and beside it what kits, start and end of server and clients
+take. Writes benchmarks/results/engine_round.json.
 """
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -100,12 +102,14 @@ def three(params: config.Params) -> config.Params:
 
 def main() -> None:
     params = three(config.load())
+    began = time.perf_counter()
     there, rows = over_nvflare(params), []
+    around = time.perf_counter() - began - ROUNDS * sum(there.values())
     for megabytes in MEGABYTES:
         here = seconds(InProcess({client: gate(megabytes).answer for client in params.clients}), megabytes)
         found = {"inprocess_seconds": here, "nvflare_seconds": there[str(megabytes)]}
         rows.append({"megabytes": megabytes, **found, "added_seconds": there[str(megabytes)] - here})
-    publish(NAME, rows, clients=len(params.clients), rounds=ROUNDS)
+    publish(NAME, rows, clients=len(params.clients), rounds=ROUNDS, around_seconds=around)
 
 
 if __name__ == "__main__":
