@@ -99,8 +99,8 @@ class Account:
     def spent(self) -> dict:
         """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
         chosen on the way."""
-        by_pld = math.inf if self.leaks else self._by_pld(self.taken)
-        return {"steps": self.steps, "epsilon_spent": self.epsilon_spent, "epsilon_by_pld": by_pld}
+        spent = self.epsilon_spent
+        return {"steps": self.steps, "epsilon_spent": spent, "epsilon_by_pld": self._by_pld(self.taken, spent)}
 
     @property
     def plan(self) -> list[Steps]:
@@ -120,7 +120,7 @@ class Account:
     @property
     def details(self) -> dict:
         """Of the statement."""
-        return {"epsilon_by_pld_as_planned": self._by_pld(self.plan)}
+        return {"epsilon_by_pld_as_planned": self._by_pld(self.plan, self._epsilon_of(self.plan))}
 
     @property
     def leaks(self) -> bool:
@@ -169,8 +169,9 @@ class Account:
     def _epsilon_of(self, schedule: Sequence[Steps]) -> float:
         return self.by(schedule=schedule, delta=self.delta)
 
-    def _by_pld(self, schedule: list[Steps]) -> float:
-        """Infinite where RDP's figure is beyond any use: the distributions of so little noise fill the memory."""
-        if accounting.schedule_epsilon(schedule=schedule, delta=self.delta) > accounting.LARGEST_EPSILON:
+    def _by_pld(self, schedule: list[Steps], epsilon: float) -> float:
+        """Infinite where the account's own figure is beyond any use: the distributions of so little noise fill the
+        memory."""
+        if epsilon > accounting.LARGEST_EPSILON:
             return math.inf
         return accounting.schedule_epsilon_pld(schedule=schedule, delta=self.delta)

@@ -36,6 +36,12 @@ class Filtered(Account):
         return taken
 
     @property
+    def left(self) -> int:
+        """At the last round's noise: a rule for local steps that follows it does not outrun a budget which falling
+        noise makes smaller than it was planned."""
+        return self._allowed(self.planned - self.steps) if self.affordable else 0
+
+    @property
     def taken(self) -> list[Steps]:
         return [*self.before, *self.steps_taken]
 
@@ -60,7 +66,7 @@ class Filtered(Account):
 
     def _allowed(self, asked: int) -> int:
         """The most, up to `asked`, that the filter lets pass at this noise."""
-        return next((count for count in range(asked, 0, -1) if self.filter.affords(self._now(count))), 0)
+        return self.filter.most(self._now(1), max(0, asked))
 
     def _logged(self, count: int) -> Steps:
         """Noise down to a grid of a hundredth, so that a run has few different distributions: an upper bound."""

@@ -97,13 +97,14 @@ PROBING = {"paper": paper, "paper_corrected": paper_corrected, "local_sgd": loca
 
 def measured(weights: list[np.ndarray], losses: list[float], slopes: list[np.ndarray]) -> dict[str, float]:
     """{"slope", "loss_gap", "spread"} from the clients' released weights and, last, their mean: flat weights, and loss
-    and gradient of each on public images."""
+    and gradient of each on public images. Nothing where one of them is not finite: a model that diverges."""
     *own, mean = weights
     *own_slopes, mean_slope = slopes
     moves = [float(np.linalg.norm(one - mean)) for one in own]
     bends = [float(np.linalg.norm(one - mean_slope)) for one in own_slopes]
-    return {
+    found = {
         "slope": float(np.mean([bend / (move + 1e-6) for bend, move in zip(bends, moves)])),
         "loss_gap": abs(float(np.mean([loss - losses[-1] for loss in losses[:-1]]))),
         "spread": float(np.mean(np.square(moves))),
     }
+    return found if np.isfinite(list(found.values())).all() else {}

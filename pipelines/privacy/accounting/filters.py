@@ -29,6 +29,19 @@ class RenyiFilter:
     def affords(self, steps: Steps) -> bool:
         return self.spent + schedule_rdp(schedule=[steps], order=self.order) <= self.budget
 
+    def most(self, step: Steps, at_most: int) -> int:
+        """How many steps like this one, up to `at_most`, it affords."""
+        if self.affords(step._replace(count=at_most)):
+            return at_most
+        if not self.affords(step._replace(count=1)):
+            return 0
+        count = int((self.budget - self.spent) / schedule_rdp(schedule=[step._replace(count=1)], order=self.order))
+        while self.affords(step._replace(count=count + 1)):  # division rounds
+            count += 1
+        while not self.affords(step._replace(count=count)):
+            count -= 1
+        return count
+
     def spend(self, steps: Steps) -> None:
         """Enters steps before they are taken.
 

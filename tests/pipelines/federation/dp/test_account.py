@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp import accounts
+from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 
@@ -116,6 +117,32 @@ def test_pld_on_the_way_is_an_upper_bound_close_to_pld_of_what_was_taken(control
         assert exact * (1 - 1e-6) <= figures[-1] <= 1.02 * exact
         assert own.running["epsilon_spent"] == own.epsilon_spent
     assert figures == sorted(figures) and figures[0] < figures[-1]
+
+
+def test_what_is_left_is_counted_at_the_noise_that_is_left():
+    own = account(2.0, **CONTROLLED, rounds=100)
+    assert own.left == own.affordable
+    own.take(10, 0.7)
+    left = own.left
+    assert left < 0.6 * (own.affordable - 10)
+    assert own.take(10**6, 0.7) == left and own.left == 0
+
+
+def test_a_rule_that_follows_falling_noise_lasts_for_all_its_rounds():
+    own = account(2.0, **CONTROLLED, rounds=40, local_steps_rule="ratio")
+    for number in range(40):
+        facts = Facts(tau=1, steps_left=own.left, rounds_left=40 - number)
+        assert own.take(following(own.settings, facts), 0.99**number), f"round {number}"
+    assert own.epsilon_spent > 1.9
+
+
+def test_what_was_spent_is_figured_without_the_curve_of_every_noise(monkeypatch):
+    """A run of ten thousand noises would take minutes and a gigabyte, after its last round."""
+    own, asked = account(2.0, **CONTROLLED, rounds=100), []
+    for number in range(5):
+        own.take(1, 0.9**number)
+    monkeypatch.setattr(accounting, "schedule_epsilon", lambda **given: asked.append(given) or 0.0)
+    assert 0 < own.spent()["epsilon_by_pld"] < own.epsilon_spent and not asked
 
 
 def test_a_filtered_run_claims_its_whole_budget():

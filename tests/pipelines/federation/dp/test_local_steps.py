@@ -117,6 +117,15 @@ def test_one_client_alone_shows_no_slope(rule):
     assert following(settings(rule), replace(BASE, **seen, clients=1, steps_left=50)) == 5
 
 
+@pytest.mark.parametrize("rule", local_steps.PROBING)
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+def test_a_model_that_diverges_leaves_the_ratio(rule, broken):
+    weights, slope = [np.zeros(2), np.ones(2), np.full(2, 0.5)], np.array([1.0, -1.0])
+    for losses, slopes in (([broken, 1.0, broken], [slope] * 3), ([1.0] * 3, [slope, slope * broken, slope])):
+        seen = local_steps.measured(weights, losses, slopes)
+        assert following(settings(rule), Facts(tau=3, steps_left=50, rounds_left=10, **seen)) == 5
+
+
 def test_what_is_measured_by_hand():
     weights = [np.array([1.0, 0.0]), np.array([-1.0, 0.0]), np.array([0.0, 0.0])]
     slopes = [np.array([2.0, 0.0]), np.array([0.0, 4.0]), np.array([0.0, 0.0])]
