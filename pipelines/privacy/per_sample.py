@@ -15,6 +15,7 @@ from pipelines.privacy import layerwise
 from pipelines.privacy.record_gradients import LARGEST, Formed, Sums
 
 CHUNK = 80  # records whose gradients are held at once: more leave a CPU's cache, and take longer
+HELD = 2**28  # numbers at most in the gradients that are held: 1 GiB
 Rule = Callable[[torch.Tensor], torch.Tensor]  # scales [n] from norms, both float64
 
 
@@ -45,8 +46,8 @@ def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rul
     """
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     total, norms = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}, [torch.zeros(0).double()]
-    gradients = layerwise.parts if layerwise.serves(model) else _by_vmap
-    for part in _chunks(images, labels):
+    gradients, most = (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
+    for part in _chunks(images, labels, most):
         found = gradients(model, weights, *part)
         norms.append(sum(layer.squares() for layer in found).sqrt())
         keep = norms[-1] <= LARGEST  # nan is not
@@ -57,9 +58,14 @@ def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rul
     return total, torch.cat([norm.cpu() for norm in norms])
 
 
-def _chunks(images: torch.Tensor, labels: torch.Tensor):
-    """In equal parts; none of an empty lot."""
-    parts = -(-len(labels) // CHUNK)
+def _held(weights: Sums) -> int:
+    """How many records have their whole gradients in memory together."""
+    return max(1, min(CHUNK, HELD // sum(weight.numel() for weight in weights.values())))
+
+
+def _chunks(images: torch.Tensor, labels: torch.Tensor, most: int):
+    """In equal parts of at most so many; none of an empty lot."""
+    parts = -(-len(labels) // most)
     return zip(images.tensor_split(parts), labels.tensor_split(parts)) if parts else ()
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import loss_and_accuracy
 from pipelines.privacy.per_sample import scaled_sum
-from pipelines.training.tensors import State, tensors, with_state
+from pipelines.training.tensors import AT_ONCE, State, tensors, with_state
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,12 @@ class Public:
         pixels, labels = tensors(self.images, next(self.model.parameters()).device)
         losses, slopes = [], []
         for state in states:
-            model = with_state(self.model, state)
-            loss = F.cross_entropy(model(pixels), labels)
-            gradients = torch.autograd.grad(loss, list(model.parameters()))
-            losses.append(loss.item())
-            slopes.append(torch.cat([gradient.flatten() for gradient in gradients]).cpu().numpy())
+            model, loss, slope = with_state(self.model, state), 0.0, 0.0
+            for part, its in zip(pixels.split(AT_ONCE), labels.split(AT_ONCE)):
+                share = F.cross_entropy(model(part), its, reduction="sum") / len(labels)
+                gradients = torch.autograd.grad(share, list(model.parameters()))
+                loss += share.item()
+                slope = slope + torch.cat([gradient.flatten() for gradient in gradients])
+            losses.append(loss)
+            slopes.append(slope.cpu().numpy())
         return [np.concatenate([array.ravel() for array in state.values()]) for state in states], losses, slopes

@@ -3,9 +3,10 @@
 All of it is post-processing of releases, or of them and public images.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.blocks.dp import NORMS, Dpsgd
 from pipelines.federation.dp.local_steps import PROBING, Facts, following, measured
 from pipelines.federation.dp.noise_control import next_factor
 from pipelines.federation.dp.public import Public
@@ -69,10 +70,12 @@ def step(state: DpServer, replies: list[Reply]) -> DpServer:
 
 
 def _norm(state: DpServer) -> float | None:
-    """C by `proxy`: the quantile of the norms that public images' gradients have."""
+    """C by `proxy`: the quantile of the norms that public images' gradients have, as far as a client lets it in. None
+    where it is no number: the clients keep theirs."""
     if state.settings.clipping != "proxy" or not state.public:
         return None
-    return state.public.gradient_norm(state.latest, state.settings.clipping_quantile)
+    norm = state.public.gradient_norm(state.latest, state.settings.clipping_quantile)
+    return None if math.isnan(norm) else min(max(norm, NORMS[0]), NORMS[1])
 
 
 def _facts(state: DpServer, replies: list[Reply]) -> Facts:

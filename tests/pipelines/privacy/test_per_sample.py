@@ -85,6 +85,23 @@ def test_chunks_do_not_change_the_sum(monkeypatch):
         np.testing.assert_allclose(parts[name].numpy(), whole[name].numpy(), atol=1e-6)
 
 
+def test_a_large_network_has_fewer_records_at_once(monkeypatch):
+    """One that only vmap serves, whose records' whole gradients are held: ResNet-18's are 45 MB each."""
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    torch.manual_seed(4)
+    images, labels, held = torch.rand(7, 1, 8, 8), torch.randint(10, (7,)), []
+    whole, by_vmap = clipped_sum(model, images, labels, 0.1), per_sample._by_vmap
+    monkeypatch.setattr(per_sample.layerwise, "serves", lambda model: False)
+    monkeypatch.setattr(per_sample, "_by_vmap", lambda *given: held.append(len(given[-1])) or by_vmap(*given))
+    for most, parts in ((2, [2, 2, 2, 1]), (0, [1] * 7), (80, [7])):
+        monkeypatch.setattr(per_sample, "HELD", most * sum(p.numel() for p in model.parameters()))
+        held.clear()
+        total = clipped_sum(model, images, labels, 0.1)
+        assert held == parts
+        for name in whole:
+            np.testing.assert_allclose(total[name].numpy(), whole[name].numpy(), atol=1e-6)
+
+
 def test_an_empty_lot_gives_zeros():
     model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
     total = clipped_sum(model, torch.zeros(0, 1, 8, 8), torch.zeros(0, dtype=torch.long), 1.0)

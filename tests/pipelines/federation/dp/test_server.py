@@ -9,6 +9,7 @@ from blocks import DPSGD
 from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp import server
 from pipelines.federation.messages import Payload, Reply
+from pipelines.federation.protocol import Gate
 
 
 def told(value: float, left: int = 10) -> Payload:
@@ -85,3 +86,12 @@ def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
     assert state.asked["clipping_norm"] == 1.3
     assert server.step(state, [Reply("a", told(5.0))]).asked["clipping_norm"] == 5.3
     assert "clipping_norm" not in server.start({"w": np.ones(1)}, Dpsgd(**DPSGD), public).asked
+
+
+@pytest.mark.parametrize(("norm", "sent"), [(0.0, 1e-9), (np.inf, 1e9), (np.nan, None)])
+def test_by_proxy_no_norm_is_sent_that_a_client_would_refuse(norm, sent):
+    """Over a network that would end a run whose budget is entered."""
+    public = SimpleNamespace(validate=lambda weights: (1.0, 0.5), gradient_norm=lambda weights, quantile: norm)
+    asked = server.start({"w": np.ones(1)}, Dpsgd(**{**DPSGD, "clipping": "proxy"}), public).asked
+    assert asked.get("clipping_norm") == sent
+    Gate(lambda payload: None, {}, 1).answer(Payload({}, {"round": 1, **asked}))
