@@ -13,10 +13,13 @@ from tqdm import tqdm
 from pipelines.federation.messages import Engine, Payload, Reply, Server
 from pipelines.training.tensors import State
 
+# of a client's own account: their mean would be nobody's
+OF_AN_ACCOUNT = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
+
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
-    curves: list[dict]  # one row per round: means over clients of the scalars they sent, and what the server told
+    curves: list[dict]  # one row per round: means over clients of what they told, their accounts, what the server told
     cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
 
@@ -49,7 +52,7 @@ def run(
             break
         state = server_step(state, replies)
         models.append(state.weights)
-        curves.append({"round": number, **_means(replies), **state.told})
+        curves.append({"round": number, **_told(replies), **state.told})
         cost["rounds"] = number
         cost["bytes_down"] += payload.bytes * len(replies)
         cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
@@ -58,7 +61,10 @@ def run(
     return History(models, curves, {**cost, "seconds": time.perf_counter() - start})
 
 
-def _means(replies: list[Reply]) -> dict[str, float]:
+def _told(replies: list[Reply]) -> dict[str, float]:
+    """Means over clients; of what is each one's own, "NAME.CLIENT"."""
+    told = {reply.client: reply.payload.scalars for reply in replies}
     names = [name for name, value in replies[0].payload.scalars.items() if isinstance(value, float)]
-    means = {name: sum(reply.payload.scalars[name] for reply in replies) / len(replies) for name in names}
-    return {**means, "clients": len(replies)}
+    means = {name: sum(its[name] for its in told.values()) / len(told) for name in names if name not in OF_AN_ACCOUNT}
+    own = {f"{name}.{client}": told[client][name] for name in OF_AN_ACCOUNT if name in names for client in told}
+    return {**means, **own, "clients": len(replies)}

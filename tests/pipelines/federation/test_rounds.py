@@ -23,6 +23,21 @@ def test_history_holds_the_start_and_every_round():
     assert history.curves == [{"round": r, "loss": 2.0, "clients": 2} for r in (1, 2, 3)]
 
 
+def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
+    def spends(epsilon, rounds):
+        def update(payload):
+            told = {"epsilon_spent": epsilon * payload.scalars["round"], "noise_share": epsilon}
+            return Payload(payload.arrays, told) if payload.scalars["round"] <= rounds else None
+
+        return update
+
+    engine = InProcess({"a": spends(1.0, 1), "b": spends(3.0, 2)})
+    assert rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=9, name="t").curves == [
+        {"round": 1, "noise_share": 2.0, "epsilon_spent.a": 1.0, "epsilon_spent.b": 3.0, "clients": 2},
+        {"round": 2, "noise_share": 3.0, "epsilon_spent.b": 6.0, "clients": 1},
+    ]
+
+
 def test_the_loop_ends_when_every_client_has_left():
     def leaves_after_two(payload):
         return plus(1.0)(payload) if payload.scalars["round"] <= 2 else None

@@ -49,14 +49,15 @@ def test_the_store_holds_models_cost_log_and_what_was_spent(run):
     cost, log, spent = read_json(folder / "cost.json"), read_csv(folder / "log.csv"), read_json(folder / "spent.json")
     assert cost["bytes_up"] == 8 * 2 * weights and cost["bytes_down"] == 9 * 2 * weights and cost["seconds"] > 0
     assert [row["round"] for row in log] == [str(number) for number in range(1, 9)]
-    assert {"epsilon_spent", "noise_share", "noise_multiplier", "clipping_norm", "clients"} <= set(log[0])
+    assert {"epsilon_spent.a", "noise_share", "noise_multiplier.b", "clipping_norm.b", "clients"} <= set(log[0])
     assert spent["a"]["steps"] == spent["b"]["steps"] == 16
     assert 7.9 < spent["a"]["epsilon_spent"] <= 8 and 3.9 < spent["b"]["epsilon_spent"] <= 4
-    for figure in ("epsilon_spent", "epsilon_by_pld"):  # of each round, a mean over clients; the last is what was spent
-        told = [float(row[figure]) for row in log]
-        assert told == sorted(told) and told[0] < told[-1]
-        assert told[-1] == pytest.approx((spent["a"][figure] + spent["b"][figure]) / 2, rel=1e-3)
-    assert all(0 < float(row["epsilon_by_pld"]) < float(row["epsilon_spent"]) for row in log)
+    for client in "ab":
+        for figure in ("epsilon_spent", "epsilon_by_pld"):  # after each round; the last is what was spent
+            told = [float(row[f"{figure}.{client}"]) for row in log]
+            assert told == sorted(told) and told[0] < told[-1]
+            assert told[-1] == pytest.approx(spent[client][figure], rel=1e-3)
+        assert all(0 < float(row[f"epsilon_by_pld.{client}"]) < float(row[f"epsilon_spent.{client}"]) for row in log)
 
 
 def test_bytes_are_counted_for_who_is_still_there(run):
@@ -81,10 +82,10 @@ def test_public_images_are_watched_and_change_no_weight_of_a_run_with_constant_n
 def test_the_public_loss_lowers_the_noise_of_a_controlled_run_within_its_budget(run):
     asked = {"noise_control": "plateau", "noise_decay": 0.7, "noise_threshold": 10.0, "noise_multiplier": 6.0}
     folder = run("controlled", public=20, **asked, rounds=30)
-    noises = [float(row["noise_multiplier"]) for row in read_csv(folder / "log.csv")]
+    noises = [float(row["noise_multiplier.a"]) for row in read_csv(folder / "log.csv")]
     assert noises[:4] == pytest.approx([6, 6, 6 * 0.7, 6 * 0.49])
     spent = read_json(folder / "spent.json")
     assert all(spent[client]["epsilon_spent"] <= epsilon for client, epsilon in {"a": 8.0, "b": 4.0}.items())
     assert spent["b"]["steps"] < 60
     together = [row for row in read_csv(folder / "log.csv") if row["clients"] == "2"]
-    assert all(0 < float(row["epsilon_by_pld"]) < float(row["epsilon_spent"]) for row in together)
+    assert all(0 < float(row["epsilon_by_pld.b"]) < float(row["epsilon_spent.b"]) for row in together)
