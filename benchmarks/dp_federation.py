@@ -70,17 +70,17 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
         }
     )
     state = module.start(first, settings, Public(_copy(profile, settings), public), len(data))
-    account, found = accounts[CLIENTS[0]], []
+    account, found, rounds = accounts[CLIENTS[0]], [], 0
     reads = _reads(case, settings, dataset)
     for number in tqdm(range(1, settings.rounds + 1), desc=NAME, disable=None, mininterval=1):
         replies = engine.call(Payload(state.sent, {"round": number, **state.asked}))
         if not replies:
             break
-        state = module.step(state, replies)
+        state, rounds = module.step(state, replies), number
         if account.steps in reads:
-            found.append(_read(reads[account.steps], model, state.weights, account, number, test))
+            found.append(_read(reads[account.steps], model, state.weights, account, rounds, test))
     if not found or found[-1]["steps"] < account.steps:
-        found.append(_read(case.epsilon, model, state.weights, account, number, test))
+        found.append(_read(case.epsilon, model, state.weights, account, rounds, test))
     return [{"seed": seed, **one, "cpu_seconds": cpu_seconds() - began} for one in found]
 
 

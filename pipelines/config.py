@@ -92,6 +92,8 @@ class Params(Block):
         if self.federation.engine == "nvflare" and self.federation.mode == "local" and block.warm_start:
             rule = "a list without those that have a warm_start: clients release those images together, in one process"
             raise mistake("dp_baselines.algorithms", name, rule)
+        if block.activation != "relu" and (block.network or self.profiles[dataset].classifier) == "resnet":
+            raise mistake(f"{where}.activation", block.activation, "'relu' where the network is resnet")
         if not isinstance(block, Dpsgd):
             return block
         if block.local_steps_rule != "fixed" and block.noise_multiplier is None:

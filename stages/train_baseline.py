@@ -76,4 +76,4 @@ def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
 
 
 if __name__ == "__main__":
-    main(run, "dataset", "algorithm")
+    main(run, "dataset", "algorithm", block="baselines")

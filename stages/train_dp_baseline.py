@@ -198,4 +198,4 @@ def _privacy(statements: dict[str, dict]) -> dict:
 
 
 if __name__ == "__main__":
-    main(run, "dataset", "algorithm")
+    main(run, "dataset", "algorithm", block="dp_baselines")

@@ -102,6 +102,15 @@ def test_a_single_client_cannot_be_held_out_and_need_not_be():
     assert load(content).new_clients.held_out == []
 
 
+@pytest.mark.parametrize("name", ["dpsgd", "nbafl"])
+def test_a_network_without_the_activation_is_refused(name):
+    content = shipped()
+    content["dp_baselines"]["algorithms"] = [name]
+    content["dp_baselines"][name] |= {"network": "resnet", "activation": "tanh"}
+    assert f"of dp_baselines.{name} (profile digits) must be 'relu' where the network is resnet" in mistakes(content)[0]
+    content["dp_baselines"][name]["activation"] = "relu"
+
+
 def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
     content = shipped()
     content["federation"] |= {"engine": "nvflare", "mode": "local"}

@@ -91,6 +91,11 @@ def test_a_name_outside_the_roster(checkout):
     )
 
 
+def test_an_algorithm_of_another_stage(checkout):
+    refuses(checkout, "train_dp_baseline", "--algorithm", "fedavg", says="must be one of ['dpsgd']. Got 'fedavg'")
+    refuses(checkout, "train_baseline", "--algorithm", "dpsgd", says="['random_init', 'fedavg']. Got 'dpsgd'")
+
+
 def write_raw(project, **changes):
     np.savez(project.path / "raw/own.npz", **{**own_images(), **changes})
 
