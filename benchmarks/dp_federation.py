@@ -26,10 +26,11 @@ from pipelines.federation.dp import federated
 from pipelines.federation.dp.public import Public
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
+from pipelines.files import standard
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy
 from pipelines.rules import Block
-from pipelines.synthesis import warm_start
+from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.release import public_space
 from pipelines.training import classify
 from pipelines.training.tensors import state_of, with_state
@@ -44,6 +45,16 @@ def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
     block = getattr(params.dp_baselines, case.algorithm)
     rate = {"learning_rate": case.rate[dataset]} if dataset in case.rate else {}
     return type(block).model_validate({**block.model_dump(), **case.settings, **rate})
+
+
+def conditions(params: config.Params, dataset: str, case: Case) -> dict:
+    """All that a run depends on beside its seed."""
+    settings, profile = settings_of(params, dataset, case), params.profiles[dataset]
+    found = {"version": federated.family(settings).VERSION, "budget": case.epsilon, "partition": case.partition}
+    if settings.warm_start:
+        found |= {"images": params.generator(dataset, "dp_moments").model_dump(), "of_version": dp_moments.VERSION}
+        found["augmentation"] = profile.augmentation and profile.augmentation.model_dump()
+    return standard({**settings.model_dump(), **found, "public": PUBLIC})
 
 
 def dealt(params: config.Params, case: Case, seed: int, train: Images) -> tuple[Images, dict[str, Images]]:
@@ -156,7 +167,7 @@ def _at(table, epsilon: float, case: Case) -> float | None:
 
 def _add(params: config.Params, dataset: str, name: str, seed: int, train: Images, test: Images) -> None:
     """Measures what is not kept, and keeps it; runs under other settings than today's give way."""
-    settings = settings_of(params, dataset, CASES[name]).model_dump()
+    settings = conditions(params, dataset, CASES[name])
     same = [line for line in kept(NAME) if (line["dataset"], line["case"]) == (dataset, name)]
     same = [line for line in same if line["settings"] == settings]
     if any(run["seed"] == seed for line in same for run in line["runs"]):

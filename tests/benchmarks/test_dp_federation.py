@@ -1,5 +1,7 @@
 """The cases are ones that params.yaml's blocks allow, records are dealt as they say, a small run reads where asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from project import ROOT
@@ -42,6 +44,28 @@ def test_ten_times_the_rate_is_ten_times_the_rate(params):
     for dataset in ("mnist", "fashion_mnist"):
         once, ten = (dp_federation.settings_of(params, dataset, CASES[name]) for name in ("agn", TEN_TIMES))
         assert once.learning_rate == 1e-3 and ten == once.model_copy(update={"learning_rate": 1e-2})
+
+
+def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypatch, tmp_path):
+    monkeypatch.setattr("benchmarks.common.RESULTS", tmp_path)
+    given = params, "mnist", "dpsgd, warm start", 0, None, None
+    run = {"seed": 0, "read_at": 2.0, "accuracy": 0.5, "steps": 1, "cpu_seconds": 1.0}
+    monkeypatch.setattr(dp_federation, "measure", lambda *asked: [dict(run)])
+    dp_federation._add(*given)
+    monkeypatch.setattr(dp_federation, "measure", lambda *asked: pytest.fail("it is kept"))
+    dp_federation._add(*given)
+    moments = params.synthesis.dp_moments.model_copy(update={"count_weight": 0.123})
+    other = params.model_copy(update={"synthesis": params.synthesis.model_copy(update={"dp_moments": moments})})
+    changes = [
+        ("PUBLIC", 0.5),
+        ("CASES", {**CASES, given[2]: replace(CASES[given[2]], partition=CASES["fedfdp"].partition)}),
+    ]
+    for name, value in changes:
+        with monkeypatch.context() as own, pytest.raises(pytest.fail.Exception):
+            own.setattr(dp_federation, name, value)
+            dp_federation._add(*given)
+    with pytest.raises(pytest.fail.Exception):
+        dp_federation._add(other, *given[1:])
 
 
 def test_public_images_are_nobodys(params):
