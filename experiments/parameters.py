@@ -9,6 +9,7 @@ from experiments.plans import Run
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation import methods
+from pipelines.federation.dp import federated
 from pipelines.files import standard
 from pipelines.rules import sentences
 from pipelines.synthesis import registry
@@ -81,7 +82,8 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
     if not algorithms:
         return {}
     trained = {name: _training(params, run, name) for name in algorithms}
-    return {"public_fraction": params.prepare.public_fraction, "noisy": trained}
+    versions = {name: federated.family(params.training(run.dataset, name)).VERSION for name in algorithms}
+    return {"public_fraction": params.prepare.public_fraction, "noisy": trained, "noisy_versions": versions}
 
 
 def _newcomers(params: Params, run: Run) -> dict:

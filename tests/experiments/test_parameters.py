@@ -64,3 +64,13 @@ def test_settings_hold_the_generators_version(params, asked, monkeypatch):
     before = parameters.settings(params, run)
     monkeypatch.setattr(dp_moments, "VERSION", dp_moments.VERSION + 1)
     assert parameters.settings(params, run) != before
+
+
+def test_settings_of_noisy_training_hold_its_mechanisms_version(params, asked, monkeypatch):
+    from pipelines.federation.dp import dpsgd
+
+    noisy, plain = next(iter(STORES["roads"](asked))), next(iter(STORES["table2"](asked)))
+    before = [parameters.settings(params, run) for run in (noisy, plain)]
+    monkeypatch.setattr(dpsgd, "VERSION", dpsgd.VERSION + 1)
+    after = [parameters.settings(params, run) for run in (noisy, plain)]
+    assert after[0] != before[0] and after[1] == before[1]
