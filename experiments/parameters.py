@@ -26,6 +26,9 @@ APART = (  # in a run's name, of no weight for its figures, or below
 )
 
 
+UNSEEN = {"shared_every"}  # of a method's settings: figures that no table holds
+
+
 def resolved(params: Params, overrides: dict[str, object]) -> Params:
     """`params` with dotted keys replaced, checked anew.
 
@@ -96,7 +99,7 @@ def _newcomers(params: Params, run: Run) -> dict:
 
 
 def _training(params: Params, run: Run, name: str) -> dict:
-    return params.training(run.dataset, name).model_dump()
+    return params.training(run.dataset, name).model_dump(exclude=UNSEEN)
 
 
 def _replaced(node: dict, path: list[str], value: object, key: str) -> dict:

@@ -61,7 +61,7 @@ def _method(folder, rounds: bool) -> dict:
     found |= {f"selected_{name}": results["selected"][name] for name in ("round", "mean_accuracy")}
     found["upper_bound"] = results.get("upper_bound", False)
     if rounds:
-        curve = read_csv(folder / "rounds.csv")
+        curve = [row for row in read_csv(folder / "rounds.csv") if row["accuracy_after"]]
         found["curve"] = [{name: float(row[name]) for name in ("round", "accuracy_after")} for row in curve]
     return {**found, "clients": clients}
 

@@ -64,6 +64,7 @@ class FineTune(Block):
     learning_rate: Positive
     patience: Count
     every: Count | None
+    shared_every: Count | None
 
 
 class Nothing(Block):

@@ -53,12 +53,10 @@ def at_home(
 ) -> Homes:
     """Fine-tunes each client's initial model on its private records, stopping early on its private validation part."""
     results, personal, correct, seconds = {}, {}, {}, 0.0
-    shared: dict[int, float] = {}  # the global test set is scored once for a model that several clients start from
+    globally = on_everyone(initial, everyone, build=build)
     for client in sorted(shards):
         shard, model = shards[client], with_state(build(), initial[client])
         before = scores(model, shard.test)
-        if id(initial[client]) not in shared:
-            shared[id(initial[client])] = scores(model, everyone)["accuracy"]
         started = time.perf_counter()
         epochs = supervised.fit(
             model,
@@ -76,13 +74,20 @@ def at_home(
             "before": before,
             "after": scores_of(predicted, shard.test.labels),
             "validation": scores(model, shard.validation)["accuracy"],
-            "global_before": shared[id(initial[client])],
+            "global_before": globally[client],
             "global_after": scores(model, everyone)["accuracy"],
             "epochs": epochs,
         }
         correct[client] = predicted == shard.test.labels
         personal[client] = state_of(model)
     return Homes(results, personal, correct, seconds)
+
+
+def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) -> dict[str, float]:
+    """Accuracy of each client's initial model on the global test set; one that several start from is scored once."""
+    models = {id(state): state for state in initial.values()}
+    found = {key: scores(with_state(build(), state), everyone)["accuracy"] for key, state in models.items()}
+    return {client: found[id(state)] for client, state in initial.items()}
 
 
 def through_rounds(
@@ -102,8 +107,8 @@ def from_each_own(
     settings: FineTune,
     seed: int,
 ) -> Outcome:
-    """The last round's models fine-tuned (the result), and a curve over the rounds that were fine-tuned: every
-    `every`-th and the last, or with `every` None the last alone.
+    """The last round's models fine-tuned (the result), and a curve over rounds: every `every`-th and the last are
+    fine-tuned, or with `every` None the last alone; every `shared_every`-th is scored as it is, on the global test set.
 
     The summary holds "clients", Homes.results of the last round, and what `selection.figures` finds on the curve.
 
@@ -111,9 +116,17 @@ def from_each_own(
         models: per round, from round 0, each client's initial model.
     """
     last = len(models) - 1
-    chosen = sorted({*(range(0, last, settings.every) if settings.every else ()), last})
+    tuned = {*_each(settings.every, last), last}
     curve = []
-    for number in chosen:
-        homes = at_home(models[number], shards, everyone, build=build, settings=settings, seed=seed)
-        curve.append(selection.row(number, homes.results))
+    for number in sorted(tuned.union(_each(settings.shared_every, last))):
+        if number in tuned:
+            homes = at_home(models[number], shards, everyone, build=build, settings=settings, seed=seed)
+            curve.append(selection.row(number, homes.results))
+        else:
+            curve.append(selection.untuned(number, on_everyone(models[number], everyone, build=build)))
     return Outcome({"clients": homes.results, **selection.figures(curve)}, curve, *homes[1:])
+
+
+def _each(so_many: int | None, last: int) -> range:
+    """From round 0, without the last; None: no round."""
+    return range(0, last, so_many) if so_many else range(0)

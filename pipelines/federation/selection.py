@@ -1,4 +1,4 @@
-"""Which round: the curve of a method over the rounds that were fine-tuned, and what may be selected on it. Private."""
+"""Which round: the curve of a method over its rounds, and what may be selected on it. Private."""
 
 from pipelines.evaluation.metrics import over_clients
 
@@ -18,6 +18,11 @@ def row(number: int, results: dict[str, dict]) -> dict:
     }
 
 
+def untuned(number: int, globally: dict[str, float]) -> dict:
+    """A round that nobody fine-tuned: each client's initial model on the global test set."""
+    return {"round": number, "global_accuracy": sum(globally.values()) / len(globally)}
+
+
 def figures(curve: list[dict]) -> dict:
     """{"candidates", "selected", "bmta", "bmt_f1"}: figures of selected rounds, to stand beside the last round's.
 
@@ -29,7 +34,8 @@ def figures(curve: list[dict]) -> dict:
     validation scores would have to leave them, and nothing here accounts for that. `bmta` and `bmt_f1` are the
     paper's maxima of mean test accuracy and macro-F1: selected on test data, for comparison alone.
     """
-    candidates = [row for row in curve if row["round"] > 0] or curve
+    tuned = [row for row in curve if "accuracy_after" in row]
+    candidates = [row for row in tuned if row["round"] > 0] or tuned
     best = max(candidates, key=lambda row: row["accuracy_validation"])
     return {
         "candidates": len(candidates),

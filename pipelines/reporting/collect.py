@@ -76,7 +76,7 @@ def _results(path: Path, clients: list[str]) -> dict:
 
 def _curve(path: Path) -> list[dict]:
     try:
-        return [{name: float(cell) for name, cell in row.items()} for row in read_csv(path)]
+        return [{name: float(cell) for name, cell in row.items() if cell != ""} for row in read_csv(path)]
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
 

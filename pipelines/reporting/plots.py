@@ -23,10 +23,9 @@ def rounds(curves: dict[str, list[dict]], generators: list[str], methods: Mappin
         for method, rows in with_rounds(curves).items():
             algorithm, _, own = method.partition("/")
             if own in ("", generator):
-                x, style = [row["round"] for row in rows], _line(algorithm, methods[method]["upper_bound"])
-                name = marked(algorithm, methods[method])
-                shared.plot(x, [row["global_accuracy"] for row in rows], label=name, **style)
-                home.plot(x, [row["accuracy_after"] for row in rows], **style)
+                style = _line(algorithm, methods[method]["upper_bound"])
+                shared.plot(*_points(rows, "global_accuracy"), label=marked(algorithm, methods[method]), **style)
+                home.plot(*_points(rows, "accuracy_after"), **style)
         for method in [name for name in REFERENCES if name in curves]:
             _level(home, method, curves[method][-1]["accuracy_after"])
         canvas.label(shared, f"{generator}: the shared model", "round", "accuracy on the global test set")
@@ -64,6 +63,12 @@ def methods(summary: dict) -> Figure:
     canvas.label(axes, title, "accuracy", "")
     axes.grid(visible=False, axis="y")
     return figure
+
+
+def _points(rows: list[dict], value: str) -> tuple[list[float], list[float]]:
+    """Rounds, and their values; not every round was fine-tuned."""
+    having = [row for row in rows if value in row]
+    return [row["round"] for row in having], [row[value] for row in having]
 
 
 def _level(axes, method: str, value: float) -> None:

@@ -43,11 +43,10 @@ def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
 def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
     """One row per round: `round`, then `value` of each method with rounds; empty where a method skipped it."""
     lines = with_rounds(curves)
-    numbers = sorted({int(row["round"]) for rows in lines.values() for row in rows})
-    table = {number: {"round": number, **dict.fromkeys(lines)} for number in numbers}
-    for method, rows in lines.items():
-        for row in rows:
-            table[int(row["round"])][method] = row[value]
+    points = [(int(row["round"]), method, row[value]) for method, rows in lines.items() for row in rows if value in row]
+    table = {number: {"round": number, **dict.fromkeys(lines)} for number in sorted({point[0] for point in points})}
+    for number, method, figure in points:
+        table[number][method] = figure
     return list(table.values())
 
 

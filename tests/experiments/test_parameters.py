@@ -47,6 +47,7 @@ def test_values_in_hydras_grammar():
         ({"synthesis.gan.steps": 5}, True),
         ({"dp_baselines.dpsgd.rounds": 5}, True),
         ({"device": "cpu"}, True),
+        ({"fine_tune.shared_every": None}, True),
         ({"prepare.root": "../elsewhere"}, True),
         ({"seed": 8}, True),  # a run has its own
     ],

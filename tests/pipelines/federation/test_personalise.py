@@ -12,7 +12,7 @@ from pipelines.federation import personalise
 from pipelines.training.tensors import state_of, with_state
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)
-SETTINGS = FineTune(epochs=20, batch=8, learning_rate=0.01, patience=20, every=2)
+SETTINGS = FineTune(epochs=20, batch=8, learning_rate=0.01, patience=20, every=2, shared_every=None)
 
 
 def images(count, seed):
@@ -57,7 +57,7 @@ def test_each_client_starts_from_its_own_model_and_answers_for_its_own_parts():
 BY_ROUND = {0: (0.99, 0.99, 1.0), 2: (0.7, 0.6, 0.8), 4: (0.9, 0.8, 0.7), 5: (0.8, 0.75, 0.8)}
 
 
-def outcome(monkeypatch, rounds: int, every: int | None) -> personalise.Outcome:
+def outcome(monkeypatch, rounds: int, every: int | None, shared_every: int | None = None) -> personalise.Outcome:
     """Of models whose scores are those of BY_ROUND."""
 
     def entry(accuracy, validation):
@@ -72,7 +72,7 @@ def outcome(monkeypatch, rounds: int, every: int | None) -> personalise.Outcome:
 
     monkeypatch.setattr(personalise, "at_home", at_home)
     models = [{"round": np.array(number)} for number in range(rounds + 1)]
-    settings = SETTINGS.model_copy(update={"every": every})
+    settings = SETTINGS.model_copy(update={"every": every, "shared_every": shared_every})
     return personalise.through_rounds(models, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
 
 
@@ -102,6 +102,25 @@ def test_without_every_the_last_round_alone_is_fine_tuned_and_is_all_there_is_to
     assert found.summary["candidates"] == 1
     assert found.summary["selected"]["round"] == 5
     assert found.summary["bmta"] == found.summary["selected"]["mean_accuracy"] == pytest.approx(0.775)
+
+
+def test_rounds_between_have_what_their_shared_model_is_worth_and_select_nothing(monkeypatch):
+    monkeypatch.setattr(
+        personalise, "on_everyone", lambda initial, *a, **k: {c: int(initial[c]["round"]) for c in "ab"}
+    )
+    found = outcome(monkeypatch, rounds=5, every=None, shared_every=2)
+    assert found.curve[:3] == [{"round": number, "global_accuracy": number} for number in (0, 2, 4)]
+    assert found.curve[3]["round"] == 5 and found.summary == outcome(monkeypatch, rounds=5, every=None).summary
+    tuned = outcome(monkeypatch, rounds=5, every=4, shared_every=2).curve
+    assert [("accuracy_after" in row, row["round"]) for row in tuned] == [(True, 0), (False, 2), (True, 4), (True, 5)]
+
+
+def test_a_model_is_scored_once_for_all_who_start_from_it(monkeypatch):
+    model, other, scored = state_of(BUILD()), state_of(BUILD()), []
+    real = personalise.scores
+    monkeypatch.setattr(personalise, "scores", lambda *given: scored.append(given) or real(*given))
+    found = personalise.on_everyone({"a": model, "b": model, "c": other}, EVERYONE, build=BUILD)
+    assert len(scored) == 2 and found == dict.fromkeys("abc", real(BUILD(), EVERYONE)["accuracy"])
 
 
 @pytest.mark.parametrize("every", [2, None])

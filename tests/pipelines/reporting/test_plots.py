@@ -10,8 +10,9 @@ def test_a_row_per_generator_a_line_per_method_with_rounds_and_a_level_line_for_
         for line, name in zip(shared.lines, names):
             assert list(line.get_ydata()) == [row["global_accuracy"] for row in read["curves"][name]]
         assert [list(line.get_ydata()) for line in home.lines[-2:]] == [[0.7, 0.7]] * 2
-    assert list(panels[0].lines[0].get_xdata()) == [0, 3, 4]
-    assert list(panels[0].lines[0].get_ydata()) == [0.0, 0.3, 0.4]
+    assert list(panels[0].lines[0].get_xdata()) == [0, 2, 3, 4]
+    assert list(panels[0].lines[0].get_ydata()) == [0.0, 0.2, 0.3, 0.4]
+    assert list(panels[1].lines[0].get_xdata()) == [0, 3, 4]
 
 
 def test_the_bars_are_the_means_and_the_diamonds_the_worst_clients(run):

@@ -14,6 +14,12 @@ def test_rounds_are_wide_and_a_skipped_round_is_empty():
     ]
 
 
+def test_a_round_that_was_scored_and_not_fine_tuned_is_in_one_table_alone():
+    curves = {"pppfl/x": [{"round": 0.0, "shared": 0.1}, {"round": 3.0, "shared": 0.2, "value": 0.4}]}
+    assert tables.rounds(curves, "value") == [{"round": 3, "pppfl/x": 0.4}]
+    assert [row["round"] for row in tables.rounds(curves, "shared")] == [0, 3]
+
+
 def test_epsilon_has_a_row_per_client_and_generator(run):
     rows = tables.epsilon(run.summary())
     assert [(row["client"], row["generator"]) for row in rows] == [
