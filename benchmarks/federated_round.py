@@ -73,7 +73,7 @@ class Round:
 
     def __init__(self, name: str, settings, task: Task):
         self.module = tasks.algorithm(name)
-        self.engine = tasks.in_process(self.module, task, settings)
+        self.engine = tasks.in_process(self.module, task, settings, tasks.extra(self.module, task))
         self.server = self.module.server(task, settings)
 
     def __call__(self) -> None:

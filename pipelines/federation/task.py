@@ -78,17 +78,17 @@ def algorithm(name: str) -> ModuleType:
 def federate(name: str, task: Task, settings: Block) -> rounds.History:
     """Runs an algorithm over the task's clients, in this process."""
     module = algorithm(name)
-    engine, first = in_process(module, task, settings), module.server(task, settings)
+    held = extra(module, task)
+    engine, first = in_process(module, task, settings, held), module.server(task, settings)
     history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name)
-    for pool in extra(module, task).values():  # every image up once and down to all, a byte per pixel
+    for pool in held.values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += pool.numel()
         history.cost["bytes_down"] += pool.numel() * len(task.data)
     return history
 
 
-def in_process(module: ModuleType, task: Task, settings: Block) -> InProcess:
-    """Every client of the task, its records and its model at hand."""
-    held = extra(module, task)
+def in_process(module: ModuleType, task: Task, settings: Block, held: dict) -> InProcess:
+    """Every client of the task, its records and its model at hand. held: `extra`."""
     return InProcess({client: handler(module, task.local(client), settings, held) for client in sorted(task.data)})
 
 

@@ -78,13 +78,6 @@ def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
     return gdp_epsilon(mu=mu, delta=delta)
 
 
-def noise_for(
-    *, epsilon: float, delta: float, sampling_rate: float, steps: int, by: Callable[..., float] = schedule_epsilon
-) -> float:
-    """`scale_for` of `steps` equal steps: their noise multiplier."""
-    return scale_for(epsilon=epsilon, delta=delta, schedule=(Steps(1.0, sampling_rate, steps),), by=by)
-
-
 @cache  # clients with equal budgets ask the same
 def scale_for(
     *,

@@ -92,15 +92,14 @@ def test_the_first_step_that_a_budget_refuses():
     [*((epsilon, accounting.schedule_epsilon) for epsilon in (0.5, 1.0, 10.0)), (3.0, accounting.schedule_epsilon_pld)],
 )
 def test_calibrated_noise_never_overshoots_and_is_nearly_the_least(epsilon, by):
-    plan = {"sampling_rate": 0.2, "steps": 60, "delta": DELTA}
-    noise = accounting.noise_for(epsilon=epsilon, **plan, by=by)
+    noise = accounting.scale_for(epsilon=epsilon, delta=DELTA, schedule=(Steps(1.0, 0.2, 60),), by=by)
     assert by(schedule=[Steps(noise, 0.2, 60)], delta=DELTA) <= epsilon
     assert by(schedule=[Steps(noise * (1 - 1e-4), 0.2, 60)], delta=DELTA) > epsilon
 
 
 def test_loss_distributions_need_less_noise_than_renyi():
-    plan = {"epsilon": 3.0, "sampling_rate": 0.2, "steps": 60, "delta": DELTA}
-    assert accounting.noise_for(**plan, by=accounting.schedule_epsilon_pld) < accounting.noise_for(**plan)
+    plan = {"epsilon": 3.0, "delta": DELTA, "schedule": (Steps(1.0, 0.2, 60),)}
+    assert accounting.scale_for(**plan, by=accounting.schedule_epsilon_pld) < accounting.scale_for(**plan)
 
 
 @settings(deadline=None, max_examples=40)
@@ -137,7 +136,7 @@ def test_edges_no_step_is_free_and_no_noise_is_infinite():
     for by in (accounting.schedule_epsilon, accounting.schedule_epsilon_pld):
         assert by(schedule=[Steps(1.0, 0.1, 0)], delta=DELTA) == 0
         assert by(schedule=[Steps(0.0, 0.1, 1)], delta=DELTA) == math.inf
-    assert accounting.noise_for(epsilon=math.inf, delta=DELTA, sampling_rate=0.1, steps=10) == 0
+    assert accounting.scale_for(epsilon=math.inf, delta=DELTA, schedule=(Steps(1.0, 0.1, 10),)) == 0
 
 
 def test_a_gaussian_release_is_a_step_of_rate_one():
