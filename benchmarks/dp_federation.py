@@ -48,21 +48,20 @@ def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
 
 
 def conditions(params: config.Params, dataset: str, case: Case) -> dict:
-    """All that a run depends on beside its seed."""
+    """All that a run depends on beside its seed and the data set's own images."""
     settings, profile = settings_of(params, dataset, case), params.profiles[dataset]
-    found = {"version": federated.family(settings).VERSION, "budget": case.epsilon, "partition": case.partition}
+    found = {"version": federated.family(settings).VERSION, "budget": [case.epsilon, DELTA], "public": PUBLIC}
     if settings.warm_start:
         found |= {"images": params.generator(dataset, "dp_moments").model_dump(), "of_version": dp_moments.VERSION}
         found["augmentation"] = profile.augmentation and profile.augmentation.model_dump()
-    return standard({**settings.model_dump(), **found, "public": PUBLIC})
+    return standard({**settings.model_dump(), **found, "partition": _dealing(params, case).model_dump()})
 
 
 def dealt(params: config.Params, case: Case, seed: int, train: Images) -> tuple[Images, dict[str, Images]]:
     """(public images, each client's records)."""
     rng = np.random.default_rng(seeds.derive(seed, NAME))
     public, rest = (train[rows] for rows in partitions.split(train.labels, [PUBLIC], rng))
-    asked = {**params.partition.model_dump(), **case.partition, "clients": CLIENTS, "small": None}
-    parts = partitions.deal(rest.labels, Partition.model_validate(asked), rng)
+    parts = partitions.deal(rest.labels, _dealing(params, case), rng)
     return public, {client: rest[rows] for client, rows in parts.items()}
 
 
@@ -125,6 +124,11 @@ def main() -> None:
         for name in arguments.cases:
             _add(params, dataset, name, seed, train, test)
     show(kept(NAME), hidden=HIDDEN)
+
+
+def _dealing(params: config.Params, case: Case) -> Partition:
+    asked = {**params.partition.model_dump(), **case.partition, "clients": CLIENTS, "small": None}
+    return Partition.model_validate(asked)
 
 
 def _begun(params, dataset: str, case: Case, settings: Block, data: dict[str, Images], model, seed: int):

@@ -9,7 +9,6 @@ from experiments.plans import Run
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation import methods
-from pipelines.federation.dp import federated
 from pipelines.files import standard
 from pipelines.rules import sentences
 from pipelines.synthesis import registry
@@ -84,6 +83,8 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
     """What only runs with noisy training depend on."""
     if not algorithms:
         return {}
+    from pipelines.federation.dp import federated  # torch: seconds, that a refusal need not take
+
     trained = {name: _training(params, run, name) for name in algorithms}
     versions = {name: federated.family(params.training(run.dataset, name)).VERSION for name in algorithms}
     return {"public_fraction": params.prepare.public_fraction, "noisy": trained, "noisy_versions": versions}

@@ -13,13 +13,15 @@ from tqdm import tqdm
 from pipelines.federation.messages import Engine, Payload, Reply, Server
 from pipelines.training.tensors import State
 
-# of a client's own account: their mean would be nobody's
-OF_AN_ACCOUNT = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
+# each client's own: their mean would be nobody's
+OWN = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
 
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
-    curves: list[dict]  # one row per round: means over clients of what they told, their accounts, what the server told
+    curves: list[
+        dict
+    ]  # one row per round: means over clients of what they told, or each one's own, and what the server told
     cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
 
@@ -65,6 +67,6 @@ def _told(replies: list[Reply]) -> dict[str, float]:
     """Means over clients; of what is each one's own, "NAME.CLIENT"."""
     told = {reply.client: reply.payload.scalars for reply in replies}
     names = [name for name, value in replies[0].payload.scalars.items() if isinstance(value, float)]
-    means = {name: sum(its[name] for its in told.values()) / len(told) for name in names if name not in OF_AN_ACCOUNT}
-    own = {f"{name}.{client}": told[client][name] for name in OF_AN_ACCOUNT if name in names for client in told}
+    means = {name: sum(its[name] for its in told.values()) / len(told) for name in names if name not in OWN}
+    own = {f"{name}.{client}": told[client][name] for name in OWN if name in names for client in told}
     return {**means, **own, "clients": len(replies)}

@@ -76,9 +76,13 @@ def _results(path: Path, clients: list[str]) -> dict:
 
 def _curve(path: Path) -> list[dict]:
     try:
-        return [{name: float(cell) for name, cell in row.items() if cell != ""} for row in read_csv(path)]
+        rows = [{name: float(cell) for name, cell in row.items() if cell != ""} for row in read_csv(path)]
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
+    for row in rows:
+        _require(path, row, "round", "global_accuracy")
+    _require(path, {} if not rows else rows[-1], "accuracy_after")
+    return rows
 
 
 def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:

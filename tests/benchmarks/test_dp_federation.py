@@ -10,6 +10,8 @@ from benchmarks import dp_federation
 from benchmarks.dp_cases import CASES
 from pipelines import config
 from pipelines.datasets.containers import Images
+from pipelines.federation.dp import dpsgd
+from pipelines.synthesis import dp_moments
 
 TEN_TIMES = "agn, ten times the rate"
 
@@ -56,16 +58,21 @@ def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypa
     dp_federation._add(*given)
     moments = params.synthesis.dp_moments.model_copy(update={"count_weight": 0.123})
     other = params.model_copy(update={"synthesis": params.synthesis.model_copy(update={"dp_moments": moments})})
+    dirichlet = replace(CASES[given[2]], partition=CASES["fedfdp"].partition)
+    richer = replace(CASES[given[2]], epsilon=3.0)
     changes = [
-        ("PUBLIC", 0.5),
-        ("CASES", {**CASES, given[2]: replace(CASES[given[2]], partition=CASES["fedfdp"].partition)}),
+        *((dp_federation, "CASES", {**CASES, given[2]: case}) for case in (dirichlet, richer)),
+        *((dp_federation, name, value) for name, value in (("PUBLIC", 0.5), ("DELTA", 1e-6), ("CLIENTS", ["k0"]))),
+        *((mechanism, "VERSION", 99) for mechanism in (dpsgd, dp_moments)),
     ]
-    for name, value in changes:
+    for where, name, value in changes:
         with monkeypatch.context() as own, pytest.raises(pytest.fail.Exception):
-            own.setattr(dp_federation, name, value)
+            own.setattr(where, name, value)
             dp_federation._add(*given)
-    with pytest.raises(pytest.fail.Exception):
-        dp_federation._add(other, *given[1:])
+    rougher = params.model_copy(update={"partition": params.partition.model_copy(update={"min_records": 99})})
+    for instead in (other, rougher):
+        with pytest.raises(pytest.fail.Exception):
+            dp_federation._add(instead, *given[1:])
 
 
 def test_public_images_are_nobodys(params):

@@ -1,6 +1,10 @@
 """Overrides, their text, and which parameters make a kept run another one."""
 
+import subprocess
+import sys
+
 import pytest
+from project import ENV, ROOT
 
 from experiments import parameters
 from experiments.plans import STORES
@@ -75,3 +79,8 @@ def test_settings_of_noisy_training_hold_its_mechanisms_version(params, asked, m
     monkeypatch.setattr(dpsgd, "VERSION", dpsgd.VERSION + 1)
     after = [parameters.settings(params, run) for run in (noisy, plain)]
     assert after[0] != before[0] and after[1] == before[1]
+
+
+def test_a_refusal_needs_no_torch():
+    code = "import sys, experiments.__main__; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=ENV).returncode == 0

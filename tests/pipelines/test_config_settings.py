@@ -109,6 +109,7 @@ def test_a_network_without_the_activation_is_refused(name):
     content["dp_baselines"][name] |= {"network": "resnet", "activation": "tanh"}
     assert f"of dp_baselines.{name} (profile digits) must be 'relu' where the network is resnet" in mistakes(content)[0]
     content["dp_baselines"][name]["activation"] = "relu"
+    load(content)
 
 
 def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():

@@ -28,7 +28,7 @@ class Filtered(Account):
         """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""
         asked_for = self.first * factor if factor > 0 else 0.0  # nan, too
         self.noise_multiplier = max(asked_for, min(self.first, self.settings.noise_least))
-        taken = self._allowed(asked) if self.affordable else 0  # who claims nothing gives nothing
+        taken = self._allowed(asked)
         if taken:
             self.filter.spend(self._now(taken))
             self.steps_taken.append(self._now(taken))
@@ -39,7 +39,7 @@ class Filtered(Account):
     def left(self) -> int:
         """At the last round's noise: a rule for local steps that follows it does not outrun a budget which falling
         noise makes smaller than it was planned."""
-        return self._allowed(self.planned - self.steps) if self.affordable else 0
+        return self._allowed(self.planned - self.steps)
 
     @property
     def taken(self) -> list[Steps]:
@@ -65,8 +65,8 @@ class Filtered(Account):
         return {"kind": "renyi", "order": self.filter.order, "rdp": rdp}
 
     def _allowed(self, asked: int) -> int:
-        """The most, up to `asked`, that the filter lets pass at this noise."""
-        return self.filter.most(self._now(1), max(0, asked))
+        """The most, up to `asked`, that the filter lets pass at this noise. Who claims nothing gives nothing."""
+        return self.filter.most(self._now(1), asked) if self.affordable else 0
 
     def _logged(self, count: int) -> Steps:
         """Noise down to a grid of a hundredth, so that a run has few different distributions: an upper bound."""

@@ -37,8 +37,8 @@ class Public:
         losses, slopes = [], []
         for state in states:
             model, loss, slope = with_state(self.model, state), 0.0, 0.0
-            for part, its in zip(pixels.split(AT_ONCE), labels.split(AT_ONCE)):
-                share = F.cross_entropy(model(part), its, reduction="sum") / len(labels)
+            for part, classes in zip(pixels.split(AT_ONCE), labels.split(AT_ONCE)):
+                share = F.cross_entropy(model(part), classes, reduction="sum") / len(labels)
                 gradients = torch.autograd.grad(share, list(model.parameters()))
                 loss += share.item()
                 slope = slope + torch.cat([gradient.flatten() for gradient in gradients])

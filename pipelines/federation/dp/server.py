@@ -71,7 +71,7 @@ def step(state: DpServer, replies: list[Reply]) -> DpServer:
 
 def _norm(state: DpServer) -> float | None:
     """C by `proxy`: the quantile of the norms that public images' gradients have, as far as a client lets it in. None
-    where it is no number: the clients keep theirs."""
+    where it is no number: the clients go back to their first."""
     if state.settings.clipping != "proxy" or not state.public:
         return None
     norm = state.public.gradient_norm(state.latest, state.settings.clipping_quantile)

@@ -31,10 +31,10 @@ class RenyiFilter:
 
     def most(self, step: Steps, at_most: int) -> int:
         """How many steps like this one, up to `at_most`, it affords."""
+        if at_most < 1 or not self.affords(step._replace(count=1)):
+            return 0
         if self.affords(step._replace(count=at_most)):
             return at_most
-        if not self.affords(step._replace(count=1)):
-            return 0
         count = int((self.budget - self.spent) / schedule_rdp(schedule=[step._replace(count=1)], order=self.order))
         while self.affords(step._replace(count=count + 1)):  # division rounds
             count += 1

@@ -1,5 +1,7 @@
 """The Rényi filter: exact at its edge, never above its budget whatever noise is chosen, one order throughout."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +62,30 @@ def test_whatever_noise_an_adversary_chooses_the_budget_holds(data):
     assert accounting.schedule_epsilon(schedule=taken, delta=DELTA, orders=[6.0]) == pytest.approx(
         account.epsilon_spent
     )
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    noise=st.sampled_from([0.0, 0.7, 2.0, 30.0]),
+    rate=st.sampled_from([0.0, 0.05, 1.0]),
+    epsilon=st.sampled_from([0.1, 2.0, math.inf]),
+    share=st.floats(-0.1, 1.1),
+    at_most=st.integers(-1, 50),
+)
+def test_the_most_steps_are_what_counting_down_finds(noise, rate, epsilon, share, at_most):
+    account, step = RenyiFilter(epsilon=epsilon, delta=DELTA, order=9.0), Steps(noise, rate, 1)
+    account.spent = share * account.budget if math.isfinite(epsilon) else share
+    counted = next((n for n in range(at_most, 0, -1) if account.affords(step._replace(count=n))), 0)
+    assert account.most(step, at_most) == counted
+
+
+def test_a_budget_is_counted_to_its_last_step_from_any_rest():
+    step = Steps(2.0, 0.05, 1)
+    for already in range(200):
+        account = RenyiFilter(epsilon=2.0, delta=DELTA, order=9.0)
+        account.spend(step._replace(count=already))
+        most = account.most(step, 10**6)
+        assert account.affords(step._replace(count=most)) and not account.affords(step._replace(count=most + 1))
 
 
 def test_a_budget_below_the_conversion_affords_nothing():
