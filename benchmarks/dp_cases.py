@@ -125,9 +125,11 @@ CASES = {
     "ali, paper corrected": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper_corrected"}),
     "ali, local sgd": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "local_sgd"}),
     **{  # the same steps in fewer rounds, and in more
-        f"ali, {name}, {rounds} rounds": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": rule, "rounds": rounds})
+        f"ali, {' '.join(rule.split('_'))}, {rounds} rounds": Case(
+            "ali", SHARDS, 2.0, {**ALI, "local_steps_rule": rule, "rounds": rounds}
+        )
         for rounds in (20, 80)
-        for name, rule in (("ratio", "ratio"), ("paper corrected", "paper_corrected"))
+        for rule in ("ratio", "paper_corrected")
     },
     "ali, fixed 1": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "fixed"}),
     "adap, noise 1.1": Case("adap", SHARDS, 2.0, {**ADAP, "noise_multiplier": 1.1, "rounds": 774}, rate=ADAP_RATES),

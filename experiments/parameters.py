@@ -23,9 +23,7 @@ APART = (  # in a run's name, of no weight for its figures, or below
     "baselines.fedmeta.rounds",
     "baselines.fedavg.rounds",
 )
-
-
-UNSEEN = {"shared_every"}  # of a method's settings: figures that no table holds
+UNSEEN = {"shared_every"}  # of a method's settings: what it adds stands in no table
 
 
 def resolved(params: Params, overrides: dict[str, object]) -> Params:

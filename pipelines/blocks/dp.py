@@ -8,7 +8,7 @@ from pipelines.blocks.training import Fedprox
 from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Share
 
 LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
-NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send
+CLIPPING_NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send
 
 
 class SharedWarmStart(WarmStart):

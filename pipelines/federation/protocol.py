@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipelines.blocks.dp import LEAST_FACTOR, NORMS
+from pipelines.blocks.dp import CLIPPING_NORMS, LEAST_FACTOR
 from pipelines.federation.messages import Payload
 from pipelines.training.tensors import State
 
@@ -19,7 +19,7 @@ ASKED = {  # what a server may say beside weights: kind, and range
     "round": (int, 1, math.inf),
     "local_steps": (int, 1, 10**6),
     "noise_factor": (float, LEAST_FACTOR, 1.0),
-    "clipping_norm": (float, *NORMS),
+    "clipping_norm": (float, *CLIPPING_NORMS),
 }
 # What a client may say. Of synthetic sets: public sizes and losses. Of noisy steps: what its account, which knows noise
 # and rates alone, or the released gradients themselves tell.

@@ -19,9 +19,7 @@ OWN = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each
-    curves: list[
-        dict
-    ]  # one row per round: means over clients of what they told, or each one's own, and what the server told
+    curves: list[dict]  # one row per round: means of what clients told, or each one's own, and what the server told
     cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
 

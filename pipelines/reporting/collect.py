@@ -81,7 +81,7 @@ def _curve(path: Path) -> list[dict]:
         raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
     for row in rows:
         _require(path, row, "round", "global_accuracy")
-    _require(path, {} if not rows else rows[-1], "accuracy_after")
+    _require(path, rows[-1] if rows else {}, "accuracy_after")
     return rows
 
 

@@ -75,6 +75,12 @@ def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypa
             dp_federation._add(instead, *given[1:])
 
 
+def test_a_round_that_nobody_answers_is_not_counted(params):
+    case = replace(CASES["fedfdp"], epsilon=0.6, published={})
+    (run,) = dp_federation.measure(params, "mnist", case, 0, images(120, 0), images(50, 1))
+    assert 0 < run["rounds"] == run["steps"] < 60
+
+
 def test_public_images_are_nobodys(params):
     public, data = dp_federation.dealt(params, CASES["dpsgd"], 0, images(600, 0))
     ids = [set(part.ids.tolist()) for part in (public, *data.values())]

@@ -6,7 +6,7 @@ All of it is post-processing of releases, or of them and public images.
 import math
 from dataclasses import dataclass, field, replace
 
-from pipelines.blocks.dp import NORMS, Dpsgd
+from pipelines.blocks.dp import CLIPPING_NORMS, Dpsgd
 from pipelines.federation.dp.local_steps import PROBING, Facts, following, measured
 from pipelines.federation.dp.noise_control import next_factor
 from pipelines.federation.dp.public import Public
@@ -75,7 +75,8 @@ def _norm(state: DpServer) -> float | None:
     if state.settings.clipping != "proxy" or not state.public:
         return None
     norm = state.public.gradient_norm(state.latest, state.settings.clipping_quantile)
-    return None if math.isnan(norm) else min(max(norm, NORMS[0]), NORMS[1])
+    least, most = CLIPPING_NORMS
+    return None if math.isnan(norm) else min(max(norm, least), most)
 
 
 def _facts(state: DpServer, replies: list[Reply]) -> Facts:

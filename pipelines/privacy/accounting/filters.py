@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon
-from pipelines.privacy.accounting.schedules import Schedule, Steps, schedule_rdp
+from pipelines.privacy.accounting.schedules import Schedule, Steps, largest, schedule_rdp
 
 
 @dataclass
@@ -31,16 +31,7 @@ class RenyiFilter:
 
     def most(self, step: Steps, at_most: int) -> int:
         """How many steps like this one, up to `at_most`, it affords."""
-        if at_most < 1 or not self.affords(step._replace(count=1)):
-            return 0
-        if self.affords(step._replace(count=at_most)):
-            return at_most
-        count = int((self.budget - self.spent) / schedule_rdp(schedule=[step._replace(count=1)], order=self.order))
-        while self.affords(step._replace(count=count + 1)):  # division rounds
-            count += 1
-        while not self.affords(step._replace(count=count)):
-            count -= 1
-        return count
+        return largest(lambda count: self.affords(step._replace(count=count)), at_most)
 
     def spend(self, steps: Steps) -> None:
         """Enters steps before they are taken.

@@ -134,10 +134,11 @@ def most_steps(
     by: Callable[..., float] = schedule_epsilon,
 ) -> int:
     """The largest number of steps, up to `at_most`, within (epsilon, delta). first: the schedule of the first n."""
+    return largest(lambda count: by(schedule=first(count), delta=delta) <= epsilon, at_most)
 
-    def within(count: int) -> bool:
-        return by(schedule=first(count), delta=delta) <= epsilon
 
+def largest(within: Callable[[int], bool], at_most: int) -> int:
+    """The largest count up to `at_most` that is `within`, as are all smaller ones; 0 where none is."""
     low, high = 0, 1  # `low` is within; widen until `high` is not
     while high <= at_most and within(high):
         low, high = high, 2 * high

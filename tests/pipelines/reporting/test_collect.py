@@ -7,7 +7,7 @@ import pytest
 
 from pipelines import paths
 from pipelines.errors import UserError
-from pipelines.files import write_arrays
+from pipelines.files import read_csv, write_arrays, write_csv
 from pipelines.reporting import collect
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,6 +74,14 @@ def test_a_card_without_a_unit_is_refused(run):
     path = paths.synthetic("digits", "a", "datalens") / "card.json"
     run.edit(path, lambda content: content["privacy"].pop("unit"))
     with pytest.raises(UserError, match=rf"{path} lacks 'unit'"):
+        run.read()
+
+
+@pytest.mark.parametrize("cell", ["round", "accuracy_after"])
+def test_a_last_round_with_a_gap_is_refused(run, cell):
+    path = paths.baseline("digits", "local") / "local" / "rounds.csv"
+    write_csv(path, [{**row, cell: ""} for row in read_csv(path)])
+    with pytest.raises(UserError, match=f"{path} lacks '{cell}'"):
         run.read()
 
 
