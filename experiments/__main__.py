@@ -2,7 +2,7 @@
 command.
 
     python -m experiments table2 --datasets mnist --seeds 0 --images ../archives
-    make table2 ARGS="--datasets mnist --seeds 0"
+    make table2 ARGS="--datasets mnist --seeds 0 --generators dp_moments"
 
 Each run is a `dvc exp run` in the workspace, one after the other: a day or more for a table of 28x28 images on two
 cores. A run's figures are kept in experiments/results when it is done, and only what is missing, or was measured under
@@ -21,7 +21,7 @@ import signal
 from tqdm import tqdm
 
 from experiments import catalogue, parameters, running, store
-from experiments.plans import STORES, Asked
+from experiments.plans import PRIVATE, STORES, Asked
 from pipelines import config
 from pipelines.datasets.sources import PUBLIC
 from pipelines.errors import UserError, told_in_a_sentence
@@ -36,13 +36,17 @@ def main() -> None:
     parser.add_argument("name", choices=catalogue.EXPERIMENTS)
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument(
+        "--generators", nargs="+", default=list(PRIVATE), choices=PRIVATE, help="of table2, 4, 5 and figure2, 4"
+    )
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
     parser.add_argument("--publish-private", action="store_true", help="also data sets that are no public benchmark")
     given = parser.parse_args()
     with told_in_a_sentence(interrupted=INTERRUPTED):
         params = config.load()
         _check(params, given)
-        asked = Asked(tuple(given.datasets), tuple(given.seeds), tuple(params.clients), given.images)
+        generators = tuple(name for name in PRIVATE if name in given.generators)
+        asked = Asked(tuple(given.datasets), tuple(given.seeds), tuple(params.clients), given.images, generators)
         running.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, asked, params)
         publish(given.name, params)

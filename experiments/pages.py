@@ -27,6 +27,7 @@ def interval(header: str, field: str) -> Column:
 
 
 DIFFERENCE = interval("less `local` [95 %]", "over_local")
+OURS = interval("`pppfl` less it [95 %]", "pppfl_over_it")
 PAPER = [figure("paper: BMTA", "published_bmta"), figure("paper: BMT-F1", "published_bmt_f1")]
 CELLS = ("cells", lambda row: str(row["cells"]))
 OUTCOME = [
@@ -36,6 +37,7 @@ OUTCOME = [
     figure("accuracy", "accuracy"),
     DIFFERENCE,
     interval("less `random_init` [95 %]", "over_random_init"),
+    OURS,
 ]
 ROUNDS = figure("rounds", "rounds", ".0f")
 EVERYONES = figure("before it, global test set", "global_before")
@@ -46,6 +48,11 @@ COST = [
     figure("seconds", "seconds", ".0f"),
     figure("at home", "seconds_at_home", ".0f"),
 ]
+SELECTED = [
+    figure("validation-selected", "selected_mean_accuracy"),
+    figure("BMTA, test-selected", "bmta_test_selected"),
+    figure("BMT-F1, test-selected", "bmt_f1_test_selected"),
+]
 METHODS = [
     *OUTCOME,
     figure("worst client", "worst"),
@@ -53,9 +60,7 @@ METHODS = [
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
     EVERYONES,
-    figure("validation-selected", "selected_mean_accuracy"),
-    figure("BMTA, test-selected", "bmta_test_selected"),
-    figure("BMT-F1, test-selected", "bmt_f1_test_selected"),
+    *SELECTED,
     *PAPER,
     EPSILON,
     ROUNDS,
@@ -104,6 +109,7 @@ STABILISERS = [
     interval("less neither [95 %]", "over_neither"),
     figure("macro-F1", "macro_f1"),
     figure("shared model, global test set", "shared_accuracy"),
+    *SELECTED,
 ]
 NEWCOMERS = [
     ("labels", lambda row: str(row["labels"])),
@@ -113,7 +119,7 @@ NEWCOMERS = [
     figure("own test part", "accuracy"),
     figure("global test set", "global_accuracy"),
     interval("less `random_init` [95 %]", "over_random_init"),
-    interval("`pppfl` less it [95 %]", "pppfl_over_it"),
+    OURS,
     text("newcomers with `pppfl` ahead", "pppfl_ahead"),
 ]
 GAINS = [

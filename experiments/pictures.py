@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from experiments.plans import GROUPS, STABILISERS
 from experiments.summaries import accuracies_in_both, by, generators, mean
 from experiments.tables import BASES
+from experiments.variants import variants_of
 from pipelines.reporting import canvas, new_clients_plot
 from pipelines.reporting.epsilon_plot import COLOURS
 from pipelines.reporting.findings import marked
@@ -25,7 +26,7 @@ def differences(table: list[dict], rows: list[dict]) -> Figure:
     names = list(dict.fromkeys(_name(row) for own in panels.values() for row in own))
     colours = _colours(table)
     drawn = canvas.figure(1.3 + 0.34 * len(names))
-    for axes, (dataset, own) in zip(_panels(drawn, len(panels)), panels.items()):
+    for axes, (dataset, own) in zip(_panels(drawn, max(len(panels), 1)), panels.items()):
         axes.axvline(0, color=canvas.INK, lw=1)
         for row in own:
             y, colour = names.index(_name(row)) + _shift(row["generator"], colours), colours[row["generator"]]
@@ -63,9 +64,9 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
     pairs = [(dataset, generator) for (dataset, generator), _ in _lines(table)]
     drawn = canvas.figure(3.2 * len(pairs))
     for (shared, home), (dataset, generator) in zip(drawn.subplots(len(pairs), 2, squeeze=False), pairs):
-        variants = by([row for row in rows if row["dataset"] == dataset], "variant")
-        for index, variant in enumerate(name for name in STABILISERS if name in variants):
-            own, style = variants[variant], {"color": COLOURS[index], "label": variant}
+        variants = variants_of([row for row in rows if row["dataset"] == dataset], generator, STABILISERS)
+        for index, (variant, own) in enumerate(variants.items()):
+            style = {"color": COLOURS[index], "label": variant}
             curves = [row["shared_per_round"][generator] for row in own]
             _banded(shared, range(len(curves[0])), curves, style)
             curves = [row["methods"][f"pppfl/{generator}"]["curve"] for row in own]

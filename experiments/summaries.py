@@ -8,6 +8,7 @@ from pipelines import seeds
 from pipelines.evaluation import intervals
 
 Cells = dict[tuple[int, str], float]
+SELECTED = ("selected_mean_accuracy", "bmta", "bmt_f1")
 
 
 def cells(rows: list[dict], method: str, field: str) -> Cells:
@@ -61,6 +62,14 @@ def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     """The mean over runs of what a method has once in each."""
     values = [row["methods"][method][field] for row in rows if method in row["methods"]]
     return mean([None if value is None else float(value) for value in values])  # "inf" is how JSON holds it
+
+
+def selected(rows: list[dict], method: str) -> dict:
+    """What rounds were selected for, the name saying so where on test data; None where one round alone was scored, so
+    that there was nothing to select from."""
+    several = all(row["methods"][method]["candidates"] > 1 for row in rows if method in row["methods"])
+    names = (f"{field}_test_selected" if field.startswith("bmt") else field for field in SELECTED)
+    return {name: over_runs(rows, method, field) if several else None for name, field in zip(names, SELECTED)}
 
 
 def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval:

@@ -16,6 +16,7 @@ from experiments.summaries import (
     over_clients,
     over_runs,
     paired,
+    selected,
 )
 
 FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as there is such a method
@@ -26,7 +27,6 @@ FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as th
     "collaborative, secret / secret": ("fedavg_real", "_before"),
 }
 ONCE = ("epsilon_max", "rounds", "bytes_up", "bytes_down")
-SELECTED = ("selected_mean_accuracy", "bmta", "bmt_f1")
 BASES = ("local", "random_init")  # the same client alone: trained for longer; fine-tuned as all others are
 PRINTED_AS = {"pppfl_paper": "pppfl"}  # ours: {method: the paper's name for it}
 SECONDS = ("seconds", "seconds_at_home")
@@ -82,6 +82,8 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
     found = []
     for dataset, own in by(rows, "dataset").items():
         alone = {base: cells(own, base, "accuracy") for base in BASES}
+        names = generators(own)
+        ours = {name: cells(own, f"pppfl/{name}", "accuracy") for name in names}
         for method, entry in methods(own).items():
             name, _, generator = method.partition("/")
             accuracy = cells(own, method, "accuracy")
@@ -89,8 +91,9 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
                 {"dataset": dataset, "method": name, "generator": generator, "cells": len(accuracy)}
                 | {"accuracy": mean(accuracy), **over_clients(accuracy)}
                 | _over(alone, accuracy, dataset, method)
+                | _under(ours.get(generator or "".join(names)), accuracy, dataset, method)
                 | {field: mean(cells(own, method, field)) for field in ("macro_f1", "accuracy_before", "global_before")}
-                | _selected(own, method)
+                | selected(own, method)
                 | {field: over_runs(own, method, field) for field in (*ONCE, *SECONDS)}
                 | {"guarantee": entry["guarantee"], "upper_bound": entry["upper_bound"]}
                 | beside(paper.get(PRINTED_AS.get(name, name), {}).get(dataset))
@@ -106,9 +109,7 @@ def _over(alone: dict[str, Cells], accuracy: Cells, dataset: str, method: str) -
     return found
 
 
-def _selected(rows: list[dict], method: str) -> dict:
-    """What rounds were selected for, the name saying so where on test data; None where one round alone was scored, so
-    that there was nothing to select from."""
-    several = all(row["methods"][method]["candidates"] > 1 for row in rows if method in row["methods"])
-    names = (f"{field}_test_selected" if field.startswith("bmt") else field for field in SELECTED)
-    return {name: over_runs(rows, method, field) if several else None for name, field in zip(names, SELECTED)}
+def _under(ours: Cells | None, accuracy: Cells, dataset: str, method: str) -> dict:
+    """PPPFL less it, on the same images; of what reads none only where there is one generator to be meant."""
+    compared = bool(ours) and not method.startswith("pppfl/")
+    return ends("pppfl_over_it", paired(ours, accuracy, dataset, method, "pppfl") if compared else None)

@@ -1,22 +1,22 @@
 """Table V, Fig. 2 and the newcomers: runs of several variants held against each other on the same cells, as rows for a
 CSV."""
 
+from collections.abc import Iterable
+
 from experiments import published
-from experiments.plans import GROUPS, NEWCOMERS, STABILISERS
+from experiments.plans import GROUPS, NEWCOMERS, STABILISERS, of_images
 from experiments.published import beside
-from experiments.summaries import ahead, by, cells, ends, generators, mean, newcomers_cells, paired
+from experiments.summaries import ahead, by, cells, ends, generators, mean, newcomers_cells, paired, selected
 
 
 def table5(rows: list[dict]) -> list[dict]:
     """Differences are to infinite epsilon, on the same partition and test images."""
     found = []
     for dataset, own in by(rows, "dataset").items():
-        groups = by(own, "variant")
         for generator in generators(own):
-            method, accuracy = f"pppfl/{generator}", {}
-            for group in GROUPS:
-                accuracy[group] = cells(groups.get(group, []), method, "accuracy")
-            for group in [group for group in GROUPS if group in groups]:
+            groups, method = variants_of(own, generator, GROUPS), f"pppfl/{generator}"
+            accuracy = {group: cells(groups.get(group, []), method, "accuracy") for group in GROUPS}
+            for group in groups:
                 of, differ = groups[group], group != "inf" and accuracy["inf"]
                 paper = published.TABLE5[group]
                 found.append(
@@ -37,20 +37,26 @@ def table5(rows: list[dict]) -> list[dict]:
 def figure2(rows: list[dict]) -> list[dict]:
     found = []
     for dataset, own in by(rows, "dataset").items():
-        variants = by(own, "variant")
         for generator in generators(own):
-            method = f"pppfl/{generator}"
+            variants, method = variants_of(own, generator, STABILISERS), f"pppfl/{generator}"
             plain = cells(variants.get("neither", []), method, "accuracy")
-            for variant in [variant for variant in STABILISERS if variant in variants]:
+            for variant in variants:
                 accuracy = cells(variants[variant], method, "accuracy")
                 compared = plain if variant != "neither" else None
                 found.append(
                     {"dataset": dataset, "generator": generator, "stabilisers": variant, "cells": len(accuracy)}
                     | {"accuracy": mean(accuracy), "macro_f1": mean(cells(variants[variant], method, "macro_f1"))}
                     | {"shared_accuracy": mean(cells(variants[variant], method, "global_before"))}
+                    | selected(variants[variant], method)
                     | ends("over_neither", paired(accuracy, compared, dataset, variant) if compared else None)
                 )
     return found
+
+
+def variants_of(rows: list[dict], generator: str, names: Iterable[str]) -> dict[str, list[dict]]:
+    """{name: the runs of that variant on the generator's images}, of those that ran, in the order of `names`."""
+    ran = by(rows, "variant")
+    return {name: ran[of_images(generator, name)] for name in names if of_images(generator, name) in ran}
 
 
 def newcomers(rows: list[dict]) -> list[dict]:

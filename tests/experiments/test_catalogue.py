@@ -8,7 +8,7 @@ from kept_runs import method, newcomers, run
 from PIL import Image
 
 from experiments import catalogue
-from experiments.plans import GROUPS, STABILISERS
+from experiments.plans import GROUPS, STABILISERS, of_images
 
 
 @pytest.fixture
@@ -22,10 +22,12 @@ def kept(of_table2) -> dict[str, list[dict]]:
     return {
         "table2": of_table2,
         "table3": of_table2,
-        "table5": [run(0, ours, variant=group, fidelity=quality) for group in GROUPS],
+        "table5": [run(0, ours, variant=of_images("dp_moments", group), fidelity=quality) for group in GROUPS],
         "roads": of_table2,
         "newcomers": [newcomers(seed, {"pppfl": [0.6, 0.7], "random_init": [0.5, 0.5]}) for seed in (0, 1)],
-        "figure2": [run(0, ours, variant=name, shared_per_round=shared) for name in STABILISERS],
+        "figure2": [
+            run(0, ours, variant=of_images("dp_moments", name), shared_per_round=shared) for name in STABILISERS
+        ],
     }
 
 
@@ -67,6 +69,16 @@ def test_a_generator_with_fewer_seeds_is_shown_over_the_cells_that_it_has(name, 
     table = list(csv.DictReader(io.StringIO((results / f"{name}.csv").read_text())))
     counts = {row["generator"]: row["n" if name == "figure4" else "cells"] for row in table if row["generator"]}
     assert counts == {"dp_moments": "4", "datalens": "2"}
+
+
+@pytest.mark.parametrize("name", ["table2", "table4", "figure4"])
+def test_one_generator_without_the_bounds_is_shown_without_differences(name, kept, results):
+    """`--generators datalens` runs none of them."""
+    results.mkdir()
+    (first, _) = kept["table2"]
+    entries = {k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k}
+    catalogue.write(name, [{**first, "variant": "datalens", "methods": entries}])
+    assert "datalens" in (results / f"{name}.md").read_text() and (results / f"{name}.png").exists()
 
 
 def test_figure2_bands_the_extent_of_its_seeds(kept):

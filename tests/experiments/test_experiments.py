@@ -32,14 +32,11 @@ def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
 
 @pytest.fixture
 def short(checkout, monkeypatch):
-    """Table V with one run of one generator and its curve, in this process; the data set is the tiny project's own."""
+    """Table V with one run and its curve, in this process; the data set is the tiny project's own."""
     plan = STORES["table5"]
 
     def first(asked):
-        run = next(iter(plan(asked)))
-        kept = [target for target in run.targets if "datalens" not in target]
-        overrides = {**run.overrides, "synthesis.generators": ["dp_moments"]}
-        yield replace(run, overrides=overrides, targets=kept, methods=["pppfl/dp_moments"], rounds=True)
+        yield replace(next(iter(plan(asked))), rounds=True)
 
     monkeypatch.setitem(STORES, "table5", first)
     monkeypatch.chdir(checkout.path)
@@ -58,7 +55,7 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     command.main()
     assert (short.path / "params.yaml").read_bytes() == parameters
     (row,) = store.kept("table5")
-    assert (row["dataset"], row["seed"], row["variant"]) == ("own", 3, "1-5")
+    assert (row["dataset"], row["seed"], row["variant"]) == ("own", 3, "1-5, dp_moments")
     found = short.path / "models/private/personal/own/dp_moments/pppfl-dp_moments/results.json"
     after = {client: entry["after"] for client, entry in json.loads(found.read_text())["clients"].items()}
     entry = row["methods"]["pppfl/dp_moments"]
@@ -74,7 +71,7 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     assert all(1 - 1e-6 <= inception <= 3 + 1e-6 and fid > 0 for inception, fid in found), found
     for kind in ("csv", "md", "png"):
         assert (short.path / f"experiments/results/table5.{kind}").stat().st_size > 100
-    assert "table5-own-1-5-seed3" in short.dvc("exp", "list", "--name-only").stdout
+    assert "table5-own-1-5-dp_moments-seed3" in short.dvc("exp", "list", "--name-only").stdout
     tracked = short.git("status", "--porcelain").splitlines()
     assert all("experiments/results/" in line or line.endswith("dvc.lock") for line in tracked), tracked
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from dvc.utils.cli_parse import to_path_overrides
@@ -11,7 +12,7 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from experiments import parameters
-from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Asked, Run
+from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Asked, Run, of_images
 from pipelines import config
 from pipelines.federation import methods
 from pipelines.reporting import collect
@@ -88,12 +89,12 @@ def test_only_table3_has_the_gan_and_no_private_generator(asked):
 
 def test_table5_draws_all_epsilons_from_one_group_and_changes_nothing_else(asked):
     own = [run for run in STORES["table5"](asked) if run.dataset == "mnist" and run.seed == 1]
-    assert [run.variant for run in own] == list(GROUPS)
+    assert [run.variant for run in own] == [of_images(generator, group) for generator in PRIVATE for group in GROUPS]
     rest = []
-    for run in own:
+    for group, run in zip(GROUPS, own):  # the first generator's
         drawn = [value for key, value in run.overrides.items() if key.endswith(".epsilon")]
-        assert len(drawn) == 5 and set(drawn) <= set(GROUPS[run.variant])
-        assert run.variant == "inf" or len(set(drawn)) == 5
+        assert len(drawn) == 5 and set(drawn) <= set(GROUPS[group])
+        assert group == "inf" or len(set(drawn)) == 5
         rest.append({key: value for key, value in run.overrides.items() if not key.endswith(".epsilon")})
     assert rest[0] == rest[1] == rest[2]
     assert all(math.isinf(value) for key, value in own[2].overrides.items() if key.endswith(".epsilon"))
@@ -104,7 +105,16 @@ def test_table5_draws_all_epsilons_from_one_group_and_changes_nothing_else(asked
 def test_figure2_switches_both_stabilisers_each_way(asked):
     own = [run.overrides for run in first_of_each_variant("figure2", asked)]
     assert {(run["meta.ema"], run["meta.cosine"]) for run in own} == set(itertools.product([True, False], repeat=2))
-    assert {run["fine_tune.every"] for run in own} == {5}
+    assert {run["fine_tune.every"] for run in own} == {10}
+
+
+@pytest.mark.parametrize("store", ["table2", "table5", "figure2"])
+def test_one_generators_runs_are_those_of_the_whole_plan(store, asked):
+    """So that what is measured of one is found again when all are asked for."""
+    whole = {run.name: run for run in STORES[store](asked)}
+    for generator in PRIVATE:
+        own = list(STORES[store](replace(asked, generators=(generator,))))
+        assert own == [run for run in whole.values() if run.overrides["synthesis.generators"] == [generator]] != []
 
 
 def test_newcomers_are_handed_models_of_thirty_rounds_and_of_ten_times_as_many(asked, params):

@@ -140,3 +140,19 @@ def test_a_run_per_generator_makes_the_table_of_one_run_with_both(build, of_tabl
     apart = [*of_table2, *({**row, "variant": "datalens", "methods": renamed(row)} for row in of_table2)]
     assert build(apart) == build(together)
     assert {row["generator"] for row in build(apart)} >= {"dp_moments", "datalens"}
+
+
+def test_pppfl_stands_against_each_rival_on_the_same_images(of_table2):
+    table = tables.table2(of_table2)
+    assert line(table, method="pppfl")["pppfl_over_it"] is None
+    assert line(table, method="fedavg")["pppfl_over_it"] == pytest.approx(0.2)  # FedAvg has what local has
+    assert line(table, method="random_init")["pppfl_over_it"] == pytest.approx((0.4 + 0.2 + 0.1 + 0.5) / 4)
+
+
+def test_of_two_generators_pppfl_is_held_against_what_learnt_from_the_same(of_table2):
+    (first, second) = of_table2
+    entries = {name.replace("dp_moments", "datalens"): own for name, own in second["methods"].items() if "/" in name}
+    table = tables.table2([first, {**second, "variant": "datalens", "methods": entries}])
+    over = {row["generator"]: row["pppfl_over_it"] for row in table if row["method"] == "fedavg"}
+    assert over == {"dp_moments": pytest.approx(0.15), "datalens": pytest.approx(0.25)}
+    assert line(table, method="local")["pppfl_over_it"] is None
