@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
@@ -43,8 +44,7 @@ HIDDEN = ("settings", "runs")
 
 def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
     block = getattr(params.dp_baselines, case.algorithm)
-    rate = {"learning_rate": case.rate[dataset]} if dataset in case.rate else {}
-    return type(block).model_validate({**block.model_dump(), **case.settings, **rate})
+    return type(block).model_validate({**block.model_dump(), **case.settings, **case.own.get(dataset, {})})
 
 
 def conditions(params: config.Params, dataset: str, case: Case) -> dict:
@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     params = config.load()
     for seed, dataset, train, test in cells(params, arguments.datasets, arguments.seeds, arguments.images):
         for name in arguments.cases:

@@ -5,7 +5,9 @@
 All ways take turns on the same model and lot, and the least time of each counts. `hooks`: Opacus' GradSampleModule and
 its optimiser's clipping, which form every record's gradient. `ghost`: its fast gradient clipping, two passes. Ratios
 above 1 mean that we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000
-records (lots of 78 in the mean), with all that is sent, drawn, clipped, noised and accounted, over the clipped sums.
+records (lots of 78 in the mean), with all that is sent, drawn, clipped, noised and accounted, over the clipped sums;
+`with_public_images`: the same where the server scores each round's model on 2,000 of them. `calls_over_one_call`: the
+clipped sums of each client's lot in turn over one of all lots in one call; sums for each in one call would gain less.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from pipelines import config
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd, server
 from pipelines.federation.dp.accounts import account
+from pipelines.federation.dp.public import Public
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import write_text
@@ -39,6 +42,8 @@ from pipelines.training.tensors import state_of
 NAME = "per_sample_gradients"
 CLIP = 1.0
 CLIENTS, RECORDS, LOT = 10, 6_000, 78
+PUBLIC = 2_000
+TOGETHER = [("small28/78", CLIENTS), ("cnn28/78", CLIENTS), ("mlp8/40", 5)]  # clients; digits are the last
 # name/lot: (network, side, channels)
 CASES = {
     "small28/16": ("papernot", 28, 1),
@@ -46,6 +51,8 @@ CASES = {
     "small28/256": ("papernot", 28, 1),
     "cnn28/64": ("cnn", 28, 1),
     "cnn28/600": ("cnn", 28, 1),
+    "cnn28/78": ("cnn", 28, 1),
+    "mlp8/40": ("mlp", 8, 1),
     "mlp8/58": ("mlp", 8, 1),
     "fedavg28/64": ("fedavg_cnn", 28, 1),
     "fedavg32/64": ("fedavg_cnn", 32, 3),
@@ -118,17 +125,31 @@ def measured(case: str, repeats: int) -> dict:
     }
 
 
-def round_over_gradients(params: config.Params, repeats: int) -> float:
-    """Rounds and as many gradients in turn, summed: the lots of a round differ in size."""
+def calls_over_one_call(case: str, clients: int, repeats: int) -> float:
+    network, side, channels = CASES[case]
+    model = classifiers.build(network, shape=(side, side, channels), classes=10, seed=0)
+    size = int(case.split("/")[1])
+    images, labels = lot(clients * size, side, channels)
+    lots = list(zip(images.split(size), labels.split(size)))
+    least = [float("inf")] * 2
+    for _ in range(repeats):
+        each = seconds(lambda: [clipped_sum(model, *own, CLIP) for own in lots])
+        least = [min(pair) for pair in zip(least, (each, seconds(lambda: clipped_sum(model, images, labels, CLIP))))]
+    return least[0] / least[1]
+
+
+def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -> float:
+    """Rounds and as many gradients in turn, summed: the lots of a round differ in size. public: the server's images."""
     changes = {"local_steps": 1, "rounds": repeats + 1, "sampling_rate": LOT / RECORDS, "expected_lot": float(LOT)}
     settings = params.dp_baselines.dpsgd.model_copy(update=changes)
     build = partial(classifiers.build, "papernot", shape=(28, 28, 1), classes=10, seed=0)
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (RECORDS, 28, 28, 1)).astype(np.uint8)
     data = Images(pixels, rng.integers(0, 10, RECORDS), np.arange(RECORDS))
+    watched = Public(build(), data[np.arange(public)]) if public else None
     clients = [dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy()) for _ in range(CLIENTS)]
     engine = InProcess({f"c{number}": client.update for number, client in enumerate(clients)})
-    state = server.start(state_of(build()), settings)
+    state = server.start(state_of(build()), settings, watched)
     model, own = build(), lot(LOT, 28, 1)
     whole, gradients = [], []
     for _ in range(repeats + 1):
@@ -144,9 +165,14 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows = [measured(case, arguments.repeats) for case in arguments.cases]
-    ratio = round_over_gradients(config.load(), arguments.repeats)
-    show(rows, round_over_gradients=ratio)
-    found = {"round_over_gradients": ratio, "cases": {row.pop("case"): row for row in rows}}
+    params = config.load()
+    found = {
+        "round_over_gradients": round_over_gradients(params, arguments.repeats),
+        "with_public_images": round_over_gradients(params, arguments.repeats, PUBLIC),
+        "calls_over_one_call": {case: calls_over_one_call(case, *of, arguments.repeats) for case, *of in TOGETHER},
+    }
+    show(rows, **found)
+    found["cases"] = {row.pop("case"): row for row in rows}
     write_text(RESULTS / f"{NAME}.json", json.dumps(found, indent=1) + "\n")
 
 

@@ -25,6 +25,7 @@ from pipelines.paths import RAW
 from pipelines.rules import Block, Name, Natural, mistake, sentences
 
 LEAST_FALL = 1e-3  # of planned noise
+LEAST_DECAY = 0.9  # of noise that follows the loss; DPFL-AGN prints 0.001 for one, which spends a budget in a step
 NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
     "noise_control": ["const", "scheduled"],
     "local_steps_rule": ["fixed", "ratio"],
@@ -104,6 +105,9 @@ class Params(Block):
             raise mistake(f"{where}.local_steps_rule", block.local_steps_rule, rule)
         if block.noise_control == "scheduled" and block.noise_decay**block.rounds < LEAST_FALL:
             rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
+            raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
+        if block.noise_control in ("falling_loss", "plateau") and block.noise_decay < LEAST_DECAY:
+            rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
             raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
         if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
             rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"

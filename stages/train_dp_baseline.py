@@ -27,6 +27,8 @@ from pipelines.synthesis.release import public_space
 from pipelines.training.tensors import state_of
 from stages.cli import main
 
+AT_THE_END = {"every": None, "shared_every": None}  # test images; what a round is worth on the way, public ones say
+
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
     own_shards = shards.read_all(dataset, list(params.clients))
@@ -36,7 +38,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         own_shards,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=own.network(params, dataset, params.training(dataset, algorithm)),
-        settings=params.training(dataset, "fine_tune"),
+        settings=params.training(dataset, "fine_tune").model_copy(update=AT_THE_END),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     cost = read_json(store / federated.COST) | {"seconds_at_home": found.seconds}

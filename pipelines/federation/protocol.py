@@ -25,7 +25,7 @@ ASKED = {  # what a server may say beside weights: kind, and range
 # and rates alone, or the released gradients themselves tell.
 TOLD = {
     *("images", "steps", "train_loss", "query_loss", "query_accuracy", "pseudo_labelled"),
-    *("epsilon_spent", "epsilon_by_pld", "noise_share", "noise_multiplier", "clipping_norm", "left"),
+    *("epsilon_spent", "epsilon_by_pld", "signal_to_noise", "noise_multiplier", "clipping_norm", "left"),
 }
 
 

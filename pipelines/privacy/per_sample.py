@@ -47,14 +47,15 @@ def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rul
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     total, norms = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}, [torch.zeros(0).double()]
     gradients, most = (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
-    for part in _chunks(images, labels, most):
-        found = gradients(model, weights, *part)
-        norms.append(sum(layer.squares() for layer in found).sqrt())
-        keep = norms[-1] <= LARGEST  # nan is not
-        scale = torch.where(keep, rule(norms[-1]), 0.0).to(images.dtype)
-        for layer in found:
-            for name, addend in layer.sum(keep, scale).items():
-                total[name] += addend
+    with torch.autocast(images.device.type, enabled=False):  # a caller's: norms of eight bits bound no sum
+        for part in _chunks(images, labels, most):
+            found = gradients(model, weights, *part)
+            norms.append(sum(layer.squares() for layer in found).sqrt())
+            keep = norms[-1] <= LARGEST  # nan is not
+            scale = torch.where(keep, rule(norms[-1]), 0.0).to(images.dtype)
+            for layer in found:
+                for name, addend in layer.sum(keep, scale).items():
+                    total[name] += addend
     return total, torch.cat([norm.cpu() for norm in norms])
 
 

@@ -48,6 +48,15 @@ def test_ten_times_the_rate_is_ten_times_the_rate(params):
         assert once.learning_rate == 1e-3 and ten == once.model_copy(update={"learning_rate": 1e-2})
 
 
+def test_adap_dp_fl_has_its_own_noise_on_each_data_set(params):
+    """From 6 by 0.9999 on MNIST, from 4 by 0.9998 on Fashion-MNIST, as it prints."""
+    case = CASES["adap, falling noise"]
+    found = [dp_federation.settings_of(params, dataset, case) for dataset in ("mnist", "fashion_mnist")]
+    assert [(own.noise_multiplier, own.noise_decay) for own in found] == [(6.0, 0.9999), (4.0, 0.9998)]
+    assert [own.learning_rate for own in found] == [2e-3, 1e-3]
+    assert {(own.noise_control, own.clipping, own.clipping_norm) for own in found} == {("falling_loss", "const", 1.0)}
+
+
 def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypatch, tmp_path):
     monkeypatch.setattr("benchmarks.common.RESULTS", tmp_path)
     given = params, "mnist", "dpsgd, warm start", 0, None, None

@@ -11,6 +11,11 @@ from pipelines.blocks.dp import DP_BASELINES
 pytestmark = pytest.mark.pipeline
 
 
+def rounds_logged(folder) -> list[str]:
+    """A line per round."""
+    return (folder / "log.csv").read_text().splitlines()[1:]
+
+
 def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
     shipped = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["dp_baselines"]["algorithms"]
     assert sorted(shipped) == sorted(DP_BASELINES)
@@ -21,7 +26,9 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
         within.stage("train_dp_baseline", "--dataset", "own", "--algorithm", name)
         folder = within.path / "models/private/dp_baselines/own" / name / name
         results = json.loads((folder / "results.json").read_text())
-        assert results["guarantee"] == "formal"
+        assert results["guarantee"] == "formal" and results["candidates"] == 1
+        tested = (folder / "rounds.csv").read_text().splitlines()[1:]
+        assert [line.partition(",")[0] for line in tested] == [str(len(rounds_logged(folder)))], name
         for client, epsilon in {"c0": 10.0, "c1": 3.0}.items():
             claimed = float(results["statements"][client]["epsilon"])
             least = 0.1 if name == "ali" else 0.8  # two rounds of its own noise do not spend all
@@ -48,7 +55,9 @@ def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
     assert "The 'share' parameter of dp_baselines.dpsgd_warm.warm_start" in refused("dpsgd_warm", warm_start=warm)
     said = refused("dpsgd", noise_control="scheduled", noise_decay=0.01)
     assert "The 'noise_decay' parameter" in said and "thousandth" in said
-    said = refused("dpsgd", noise_control="const", clipping="nonprivate_oracle")
+    said = refused("agn", noise_decay=0.001)
+    assert "The 'noise_decay' parameter of dp_baselines.agn" in said and "at least 0.9 where" in said
+    said = refused("dpsgd", noise_control="const", noise_decay=0.999, clipping="nonprivate_oracle")
     assert "allow_nonprivate" in said
     checkout.edit(lambda params: params["prepare"].update(public_fraction=1e-3))
     checkout.edit(lambda params: params["dp_baselines"]["dpsgd"].update(clipping="const"))

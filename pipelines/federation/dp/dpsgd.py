@@ -51,14 +51,15 @@ class Client:
         self.clip.follow(payload.scalars.get("clipping_norm", math.nan))
         if self.variate:
             self.variate.begin(control)
-        shares = [self.step() for _ in range(steps)]
+        ratios = [self.step() for _ in range(steps)]
         account = self.account
-        told = {"steps": account.steps, **account.running, "noise_share": sum(shares) / steps}
+        told = {"steps": account.steps, **account.running, "signal_to_noise": sum(ratios) / steps}
         told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
         return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
 
     def step(self) -> float:
-        """One noisy step; the share of the released gradient's squared norm that its noise would have alone."""
+        """One noisy step; its signal-to-noise ratio, of squared norms: by what factor the released gradient's is above
+        that which noise alone has in the mean. An estimate without bias, so that it may be below 0."""
         rate = self.account.settings.sampling_rate
         lot = torch.from_numpy(self.noise.uniform(len(self.labels)) < rate)
         return self.noisy_step(lot.to(self.labels.device))
@@ -78,4 +79,4 @@ class Client:
         self.optimiser.step(variance)
         self.clip.adapt(norms, multiplier, self.noise, math.sqrt(squares))
         size = sum(parameter.numel() for parameter in self.model.parameters())
-        return min(1.0, size * variance / squares) if variance and squares else 0.0
+        return squares / (size * variance) - 1 if variance else math.inf

@@ -61,7 +61,7 @@ def step(state: DpServer, replies: list[Reply]) -> DpServer:
     number, settings = state.round + 1, state.settings
     past = min(settings.averaging, (number - 1) / number)
     weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
-    state = replace(state, weights=weights, latest=latest, round=number).watching(latest)
+    state = replace(state, weights=weights, latest=latest, round=number).watching(weights)
     if state.public:
         state = replace(state, factor=next_factor(settings, state.factor, list(state.losses)), norm=_norm(state))
     if settings.control_variates:

@@ -26,15 +26,15 @@ def test_history_holds_the_start_and_every_round():
 def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
     def spends(epsilon, rounds):
         def update(payload):
-            told = {"epsilon_spent": epsilon * payload.scalars["round"], "noise_share": epsilon}
+            told = {"epsilon_spent": epsilon * payload.scalars["round"], "signal_to_noise": epsilon}
             return Payload(payload.arrays, told) if payload.scalars["round"] <= rounds else None
 
         return update
 
     engine = InProcess({"a": spends(1.0, 1), "b": spends(3.0, 2)})
     assert rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=9, name="t").curves == [
-        {"round": 1, "noise_share": 2.0, "epsilon_spent.a": 1.0, "epsilon_spent.b": 3.0, "clients": 2},
-        {"round": 2, "noise_share": 3.0, "epsilon_spent.b": 6.0, "clients": 1},
+        {"round": 1, "signal_to_noise": 2.0, "epsilon_spent.a": 1.0, "epsilon_spent.b": 3.0, "clients": 2},
+        {"round": 2, "signal_to_noise": 3.0, "epsilon_spent.b": 6.0, "clients": 1},
     ]
 
 

@@ -43,22 +43,29 @@ def test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm():
     assert max(moves) > 0.99
 
 
+def opacus_sum(model, images, labels, clipping_norm: float) -> list[torch.Tensor]:
+    """Its hooks and its optimiser's clipping, without noise."""
+    wrapped = GradSampleModule(copy.deepcopy(model))
+    optimiser = DPOptimizer(
+        torch.optim.SGD(wrapped.parameters(), lr=1.0),
+        noise_multiplier=0.0,
+        max_grad_norm=clipping_norm,
+        expected_batch_size=1,
+    )
+    F.cross_entropy(wrapped(images), labels).backward()
+    optimiser.clip_and_accumulate()
+    return [parameter.summed_grad for parameter in wrapped.parameters()]
+
+
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 @pytest.mark.parametrize("name", ["mlp", "cnn"])
 def test_equals_opacus(name):
-    """Its hooks and its optimiser's clipping, without noise."""
     model = classifiers.build(name, shape=(16, 16, 1), classes=10, seed=0)
     torch.manual_seed(5)
     images, labels = torch.rand(9, 1, 16, 16), torch.randint(10, (9,))
     ours = clipped_sum(model, images, labels, 0.5)
-    wrapped = GradSampleModule(copy.deepcopy(model))
-    optimiser = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=1.0), noise_multiplier=0.0, max_grad_norm=0.5, expected_batch_size=1
-    )
-    F.cross_entropy(wrapped(images), labels).backward()
-    optimiser.clip_and_accumulate()
-    for (key, total), parameter in zip(ours.items(), wrapped.parameters()):
-        np.testing.assert_allclose(total, parameter.summed_grad, atol=1e-6, err_msg=key)
+    for (key, total), other in zip(ours.items(), opacus_sum(model, images, labels, 0.5)):
+        np.testing.assert_allclose(total, other, atol=1e-6, err_msg=key)
 
 
 def test_a_scale_of_ones_sums_the_gradients_and_tells_their_norms():
@@ -100,6 +107,33 @@ def test_a_large_network_has_fewer_records_at_once(monkeypatch):
         assert held == parts
         for name in whole:
             np.testing.assert_allclose(total[name].numpy(), whole[name].numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_callers_mixed_precision_does_not_reach_the_sums(served, monkeypatch):
+    """bfloat16 has eight bits: norms that are off by half a percent let a sum move by more than was accounted."""
+    model = classifiers.build("cnn", shape=(16, 16, 1), classes=10, seed=0)
+    torch.manual_seed(7)
+    images, labels = torch.rand(5, 1, 16, 16), torch.randint(10, (5,))
+    monkeypatch.setattr(per_sample.layerwise, "serves", lambda model: served)
+    plain = clipped_sum(model, images, labels, 0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model(images).dtype == torch.bfloat16
+        mixed = clipped_sum(model, images, labels, 0.1)
+    assert all(torch.equal(plain[name], mixed[name]) for name in plain)
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+@pytest.mark.parametrize(("name", "count"), [("papernot", 78), ("fedavg_cnn", 12), ("abadi", 6)])
+def test_equals_opacus_on_the_papers_networks(name, count):
+    """In float64, so that what is compared is the formula, and relative."""
+    model = classifiers.build(name, shape=(28, 28, 1), classes=10, seed=0).double()
+    torch.manual_seed(8)
+    images, labels = torch.rand(count, 1, 28, 28, dtype=torch.float64), torch.randint(10, (count,))
+    ours = clipped_sum(model, images, labels, 0.5)
+    theirs = opacus_sum(model, images, labels, 0.5)
+    for (key, total), other in zip(ours.items(), theirs):
+        assert (total - other).norm() <= 1e-6 * other.norm(), key
 
 
 def test_an_empty_lot_gives_zeros():

@@ -115,14 +115,30 @@ def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimi
     replies = [update(own) for own in (one, again, other)]
     assert np.array_equal(moved(replies[0]), moved(replies[1])) and np.isfinite(moved(replies[0])).all()
     assert not np.array_equal(moved(replies[0]), moved(replies[2]))
-    told = {"steps", "epsilon_spent", "epsilon_by_pld", "noise_share", "noise_multiplier", "clipping_norm", "left"}
+    told = {"steps", "epsilon_spent", "epsilon_by_pld", "signal_to_noise", "noise_multiplier", "clipping_norm", "left"}
     assert set(replies[0].scalars) == told
-    assert 0 < replies[0].scalars["noise_share"] <= 1
+    assert -1 < replies[0].scalars["signal_to_noise"] < math.inf
 
 
-def test_the_noise_share_is_one_without_records_and_nought_without_noise():
-    assert client(count=0).step() == pytest.approx(1, abs=0.02)
-    assert client(epsilon=math.inf).step() == 0
+def test_the_signal_to_noise_ratio_is_nought_without_records_and_infinite_without_noise():
+    assert client(count=0).step() == pytest.approx(0, abs=0.02)
+    assert client(epsilon=math.inf).step() == math.inf
+
+
+def test_the_signal_to_noise_ratio_is_that_of_squared_norms():
+    """Known from the same gradient without noise."""
+    plain = client(epsilon=math.inf)
+    lot = torch.ones(len(plain.labels), dtype=torch.bool)
+    plain.noisy_step(lot)
+    signal = sum(parameter.grad.square().sum().item() for parameter in plain.model.parameters())
+    found = []
+    for seed in range(40):
+        noisy = client(seed=seed)
+        found.append(noisy.noisy_step(lot))
+    settings, multiplier = noisy.account.settings, noisy.account.noise_multiplier
+    deviation = multiplier * settings.clipping_norm / settings.expected_lot
+    size = sum(parameter.numel() for parameter in noisy.model.parameters())
+    assert np.mean(found) == pytest.approx(signal / (size * deviation**2), abs=4 * np.std(found) / math.sqrt(40))
 
 
 def test_a_step_has_the_noise_that_was_entered_for_it():

@@ -32,6 +32,14 @@ def test_averaging_keeps_the_mean_of_all_until_it_forgets_and_sends_the_latest()
     assert seen[4:] == pytest.approx([0.75 * 2.5 + 0.25 * 5, 0.75 * (0.75 * 2.5 + 0.25 * 5) + 0.25 * 6])
 
 
+def test_the_model_that_is_watched_is_the_one_that_is_kept():
+    public = SimpleNamespace(validate=lambda weights: (1.0, weights["w"].item()))
+    state = server.start({"w": np.zeros(1)}, Dpsgd(**{**DPSGD, "averaging": 0.75}), public)
+    for value in (1.0, 2.0):
+        state = server.step(state, [Reply("a", told(value))])
+    assert state.told["public_accuracy"] == state.weights["w"].item() == pytest.approx(1.5)
+
+
 def test_what_the_public_images_say_sets_the_next_rounds_noise():
     losses = iter([3.0, 2.0, 1.0, 0.5, 0.6])
     settings = Dpsgd(**{**DPSGD, "noise_control": "falling_loss", "noise_decay": 0.5})

@@ -56,7 +56,7 @@ def test_nothing_costs_nothing_and_no_steps_change_nothing():
 
 def test_who_takes_the_same_steps_shares_the_next_state_and_nobody_keeps_it(monkeypatch):
     made = []
-    monkeypatch.setattr(losses, "_one", lambda *step, real=losses._one: made.append(step) or real(*step))
+    monkeypatch.setattr(losses, "_of", lambda steps, real=losses._of: made.append(steps) or real(steps))
     rate = 0.0314  # of no other test
     mine, yours = (NOTHING.then(Steps(2.0, rate, 1)) for _ in range(2))
     assert mine is yours
