@@ -2,9 +2,9 @@
 
 _UNIT = (
     "A cell is one client in one run (seed); every figure is a mean over cells, on the client's whole private test "
-    "part after fine-tuning at home, last round, nothing selected, unless its column says otherwise. {against} "
-    "Intervals are bootstrap intervals over cells of paired differences; cells of one seed share its partition and "
-    "noise, so with few seeds they are somewhat narrow."
+    "part after fine-tuning at home, last round, nothing selected, unless its column says otherwise. Macro-F1 is over "
+    "the classes that the test part holds. {against} Intervals are bootstrap intervals over cells of paired "
+    "differences; cells of one seed share its partition and noise, so with few seeds they are somewhat narrow."
 )
 _LOCAL = "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
 _ALONE = _LOCAL.format(", and to `random_init`, each client alone with the same fine-tuning as they")
@@ -32,11 +32,13 @@ def _joined(*paragraphs: str, against: str = _ALONE) -> str:
 
 TABLE2 = _joined(
     "Clients and rounds of params.yaml, five and 30 as shipped; Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10 in turn. "
-    "`pppfl` has this project's outer step, `pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 "
-    "rounds. Seconds are of the shared training and of the final fine-tuning of all clients, on the machine that "
-    "measured; bytes are over all clients and rounds, and down goes the last model, too. Where only the last round's "
-    "model was fine-tuned, as on 28x28 images, for it takes longer than the rounds, the columns that select a round "
-    "are empty. Generators may have other numbers of cells: compare their differences, which are within cells, and not "
+    "On shards, quantity skew and equal parts, which `partition.scheme` has, too, nothing was measured. `pppfl` has "
+    "this project's outer step, `pppfl_paper` the paper's, which moves no weight by more than 0.01 in 30 rounds; "
+    "`pppfl` less a rival is on the same images. Seconds are of the shared training and of the final fine-tuning of "
+    "all clients, on the machine that measured, often beside other work: they tell orders of magnitude. Bytes are over "
+    "all clients and rounds, and down goes the last model, too. Where only the last round's model was fine-tuned, as "
+    "on 28x28 images, for it takes longer than the rounds, the columns that select a round are empty; Figure 2 has "
+    "some. Generators may have other numbers of cells: compare their differences, which are within cells, and not "
     "their accuracies.",
     _PRIVACY,
     _PAPER,

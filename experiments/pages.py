@@ -109,6 +109,7 @@ STABILISERS = [
     interval("less neither [95 %]", "over_neither"),
     figure("macro-F1", "macro_f1"),
     figure("shared model, global test set", "shared_accuracy"),
+    figure("after its inner steps, synthetic query images", "query_accuracy"),
     *SELECTED,
 ]
 NEWCOMERS = [

@@ -35,6 +35,7 @@ def figures(params: Params, run: Run) -> dict:
     found = {"methods": {method: _method(folders[method], run.rounds) for method in run.methods}}
     if run.rounds:
         found["shared_per_round"] = {name: _shared(params, run.dataset, name) for name in params.synthesis.generators}
+        found["query_per_round"] = {name: _query(run.dataset, name) for name in params.synthesis.generators}
     if run.fidelity:
         found["fidelity"] = _fidelity(params, run.dataset)
     if run.newcomers:
@@ -72,6 +73,12 @@ def _shared(params: Params, dataset: str, generator: str) -> list[float]:
     network = classify.new(params.profiles[dataset], 0, device(params.device))
     models = outcome.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
     return [scores(with_state(network, model), everyone)["accuracy"] for model in models]
+
+
+def _query(dataset: str, generator: str) -> list[float]:
+    """The clients' mean accuracy on synthetic query images after the inner steps, in each round."""
+    rows = read_csv(paths.initial(dataset, generator) / "rounds.csv")
+    return [float(row["query_accuracy"]) for row in rows]
 
 
 def _fidelity(params: Params, dataset: str) -> dict:

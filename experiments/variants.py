@@ -47,6 +47,7 @@ def figure2(rows: list[dict]) -> list[dict]:
                     {"dataset": dataset, "generator": generator, "stabilisers": variant, "cells": len(accuracy)}
                     | {"accuracy": mean(accuracy), "macro_f1": mean(cells(variants[variant], method, "macro_f1"))}
                     | {"shared_accuracy": mean(cells(variants[variant], method, "global_before"))}
+                    | {"query_accuracy": mean([row["query_per_round"][generator][-1] for row in variants[variant]])}
                     | selected(variants[variant], method)
                     | ends("over_neither", paired(accuracy, compared, dataset, variant) if compared else None)
                 )

@@ -26,7 +26,8 @@ def kept(of_table2) -> dict[str, list[dict]]:
         "roads": of_table2,
         "newcomers": [newcomers(seed, {"pppfl": [0.6, 0.7], "random_init": [0.5, 0.5]}) for seed in (0, 1)],
         "figure2": [
-            run(0, ours, variant=of_images("dp_moments", name), shared_per_round=shared) for name in STABILISERS
+            run(0, ours, variant=of_images("dp_moments", name), shared_per_round=shared, query_per_round=shared)
+            for name in STABILISERS
         ],
     }
 

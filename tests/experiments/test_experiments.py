@@ -66,6 +66,7 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     shared = row["shared_per_round"]["dp_moments"]
     assert len(shared) == 3 and all(own["global_before"] == shared[-1] for own in entry["clients"].values())
     assert entry["curve"] == [{"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}]
+    assert len(row["query_per_round"]["dp_moments"]) == 2
     quality = row["fidelity"]["clients"]["dp_moments"]
     found = [(scores["inception_score"], scores["fid"]) for scores in quality.values()]
     assert all(1 - 1e-6 <= inception <= 3 + 1e-6 and fid > 0 for inception, fid in found), found

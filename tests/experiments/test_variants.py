@@ -50,13 +50,18 @@ def test_table5_without_infinite_epsilon_compares_nothing(of_table5):
 def test_figure2_holds_each_variant_against_neither_stabiliser():
     accuracy = {"EMA": (0.6, 0.8), "EMA and cosine": (0.9, 0.9), "cosine": (0.5, 0.7), "neither": (0.5, 0.6)}
     rows = [
-        run(0, {"pppfl/datalens": method(*values)}, variant=of_images("datalens", name))
+        run(
+            0,
+            {"pppfl/datalens": method(*values)},
+            variant=of_images("datalens", name),
+            query_per_round={"datalens": [0.1, values[0]]},
+        )
         for name, values in accuracy.items()
     ]
     table = {row["stabilisers"]: row for row in variants.figure2(rows)}
     assert list(table) == ["neither", "EMA", "cosine", "EMA and cosine"]
     assert table["neither"]["over_neither"] is None and table["neither"]["shared_accuracy"] == pytest.approx(0.2)
-    assert table["EMA"]["over_neither"] == pytest.approx(0.15)
+    assert table["EMA"]["over_neither"] == pytest.approx(0.15) and table["EMA"]["query_accuracy"] == 0.6
     assert [table["EMA"][name] for name in ("selected_mean_accuracy", "bmta_test_selected")] == [0.8, 0.9]
     assert table["EMA and cosine"]["over_neither"] == pytest.approx(0.35)
 

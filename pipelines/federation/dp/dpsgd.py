@@ -25,7 +25,7 @@ from pipelines.training.tensors import state_of, tensors, with_state
 
 VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 # Not raised where `left` came to be counted at today's noise: a run with falling noise and a rule for local steps that
-# was made before is handed back as it was, at no cost.
+# was made before is handed back as it was, at no cost. Nor where the model that is watched became the averaged one.
 account, start, step = accounts.account, server.start, server.step
 
 
