@@ -7,21 +7,21 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opacus.accountants import RDPAccountant
+from opacus.accountants import PRVAccountant, RDPAccountant
 
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps, renyi, schedules
 
 DELTA = 1e-5
 classic = partial(accounting.schedule_epsilon, convert=renyi.classic_conversion, orders=range(2, 65))
-TABLE = [  # dpfl.md 5.2: schedule, RDP classic, RDP improved, PLD
-    ([Steps(1.0, 0.013, 189)], 1.9983, 1.5677, 1.169),
-    ([Steps(1.1, 0.013, 451)], 1.9994, 1.6036, 1.369),
-    ([Steps(4.0, 0.013, 14550)], 1.9999, 1.6934, 1.554),
-    ([Steps(2.0, 0.05, 268)], 2.3630, 1.9986, 1.818),
-    ([Steps(noise, 0.013, 2000) for noise in (6, 5, 4, 3)], 1.4526, 1.2053, 1.103),
-    ([Steps(6 * 0.93**i, 0.013, 2000) for i in range(10)], 2.278, 1.940, 1.783),
-    ([Steps(6 * 0.993**i, 0.013, 200) for i in range(100)], 2.324, 1.983, 1.822),
+TABLE = [  # dpfl.md 5.2: schedule, RDP classic, RDP improved, Opacus' PRV, PLD
+    ([Steps(1.0, 0.013, 189)], 1.9983, 1.5677, 1.179, 1.169),
+    ([Steps(1.1, 0.013, 451)], 1.9994, 1.6036, 1.38, 1.369),
+    ([Steps(4.0, 0.013, 14550)], 1.9999, 1.6934, 1.563, 1.554),
+    ([Steps(2.0, 0.05, 268)], 2.3630, 1.9986, 1.828, 1.818),
+    ([Steps(noise, 0.013, 2000) for noise in (6, 5, 4, 3)], 1.4526, 1.2053, 1.113, 1.103),
+    ([Steps(6 * 0.93**i, 0.013, 2000) for i in range(10)], 2.278, 1.940, 1.793, 1.783),
+    ([Steps(6 * 0.993**i, 0.013, 200) for i in range(100)], 2.324, 1.983, 1.832, 1.822),
 ]
 
 
@@ -30,11 +30,17 @@ def digits(printed: float) -> float:
     return 0.5001 * 10.0 ** -len(str(printed).partition(".")[2])
 
 
-@pytest.mark.parametrize("schedule, by_classic, improved, by_pld", TABLE)
-def test_golden_schedules(schedule, by_classic, improved, by_pld):
+@pytest.mark.parametrize("schedule, by_classic, improved, by_prv, by_pld", TABLE)
+def test_golden_schedules(schedule, by_classic, improved, by_prv, by_pld):
     assert classic(schedule=schedule, delta=DELTA) == pytest.approx(by_classic, abs=max(5e-4, digits(by_classic)))
     assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) == pytest.approx(improved, abs=5.01e-4)
     assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(by_pld, abs=6e-4)
+    if len(schedule) == 1:  # PRV's upper end is its error, 0.01, above the figure itself
+        noise, rate, steps = schedule[0]
+        opacus = PRVAccountant()
+        opacus.history = [(noise, rate, steps)]
+        assert opacus.get_epsilon(DELTA) == pytest.approx(by_prv, abs=6e-4)
+    assert 0.005 < by_prv - accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) < 0.015
 
 
 @pytest.mark.parametrize("schedule", [row[0] for row in TABLE[:6]])
