@@ -27,21 +27,21 @@ from pipelines.synthesis.release import public_space
 from pipelines.training.tensors import state_of
 from stages.cli import main
 
-AT_THE_END = {"every": None, "shared_every": None}  # test images; what a round is worth on the way, public ones say
-
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
     own_shards = shards.read_all(dataset, list(params.clients))
     store, statements = _released(params, dataset, algorithm, own_shards)
+    cost = read_json(store / federated.COST)
     found = personalise.through_rounds(
-        outcome.load_models(store / "rounds.safetensors"),
+        outcome.load_models(store / "rounds.safetensors")[-1:],
         own_shards,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=own.network(params, dataset, params.training(dataset, algorithm)),
-        settings=params.training(dataset, "fine_tune").model_copy(update=AT_THE_END),
+        settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
+        first=cost["rounds"],
     )
-    cost = read_json(store / federated.COST) | {"seconds_at_home": found.seconds}
+    cost["seconds_at_home"] = found.seconds
     summary = {**found.summary, **_privacy(statements)}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
         outcome.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)

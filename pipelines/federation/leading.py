@@ -29,7 +29,7 @@ def lead(params: Params, run: Run, clients: list[str], engine: Engine) -> rounds
         sizes = dict.fromkeys(sorted(clients), range(params.profiles[run.dataset].images))  # public: one for all
         module = algorithm(methods.module(run.method))
         first, step = module.server(run.task(params, sizes), settings), module.server_step
-    return rounds.run(first, step, engine, rounds=settings.rounds, name=run.method)
+    return rounds.run(first, step, engine, rounds=settings.rounds, name=run.method, last_alone=run.noisy)
 
 
 def shares_sets(run: Run) -> bool:

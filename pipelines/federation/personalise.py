@@ -91,11 +91,18 @@ def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) ->
 
 
 def through_rounds(
-    models: list[State], shards: dict[str, Shard], everyone: Images, *, build: Build, settings: FineTune, seed: int
+    models: list[State],
+    shards: dict[str, Shard],
+    everyone: Images,
+    *,
+    build: Build,
+    settings: FineTune,
+    seed: int,
+    first: int = 0,
 ) -> Outcome:
     """`from_each_own` where all clients share one model per round."""
     shared = [dict.fromkeys(shards, model) for model in models]
-    return from_each_own(shared, shards, everyone, build=build, settings=settings, seed=seed)
+    return from_each_own(shared, shards, everyone, build=build, settings=settings, seed=seed, first=first)
 
 
 def from_each_own(
@@ -106,6 +113,7 @@ def from_each_own(
     build: Build,
     settings: FineTune,
     seed: int,
+    first: int = 0,
 ) -> Outcome:
     """The last round's models fine-tuned (the result), and a curve over rounds: every `every`-th and the last are
     fine-tuned, or with `every` None the last alone; every `shared_every`-th is scored as it is, on the global test set.
@@ -113,20 +121,21 @@ def from_each_own(
     The summary holds "clients", Homes.results of the last round, and what `selection.figures` finds on the curve.
 
     Args:
-        models: per round, from round 0, each client's initial model.
+        models: per round, from round `first`, each client's initial model. Noisy training hands its last one alone.
     """
-    last = len(models) - 1
-    tuned = {*_each(settings.every, last), last}
+    last = first + len(models) - 1
+    tuned = {*_each(settings.every, first, last), last}
     curve = []
-    for number in sorted(tuned.union(_each(settings.shared_every, last))):
+    for number in sorted(tuned.union(_each(settings.shared_every, first, last))):
+        model = models[number - first]
         if number in tuned:
-            homes = at_home(models[number], shards, everyone, build=build, settings=settings, seed=seed)
+            homes = at_home(model, shards, everyone, build=build, settings=settings, seed=seed)
             curve.append(selection.row(number, homes.results))
         else:
-            curve.append(selection.untuned(number, on_everyone(models[number], everyone, build=build)))
+            curve.append(selection.untuned(number, on_everyone(model, everyone, build=build)))
     return Outcome({"clients": homes.results, **selection.figures(curve)}, curve, *homes[1:])
 
 
-def _each(so_many: int | None, last: int) -> range:
-    """From round 0, without the last; None: no round."""
-    return range(0, last, so_many) if so_many else range(0)
+def _each(so_many: int | None, first: int, last: int) -> range:
+    """From the first round, without the last; None: no round."""
+    return range(first, last, so_many) if so_many else range(0)

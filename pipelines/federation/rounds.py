@@ -18,7 +18,7 @@ OWN = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
 
 
 class History(NamedTuple):
-    models: list[State]  # the global model before the first round and after each
+    models: list[State]  # the global model before the first round and after each; or the last alone
     curves: list[dict]  # one row per round: means of what clients told, or each one's own, and what the server told
     cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
@@ -41,8 +41,9 @@ def run(
     *,
     rounds: int,
     name: str,
+    last_alone: bool = False,
 ) -> History:
-    """Broadcast, collect, step; `rounds` times, or until no client answers."""
+    """Broadcast, collect, step; `rounds` times, or until no client answers. last_alone: keep no model on the way."""
     models, curves, start = [state.weights], [], time.perf_counter()
     cost, reached = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}, 0
     for number in tqdm(range(1, rounds + 1), desc=name, disable=None, mininterval=1):
@@ -51,6 +52,8 @@ def run(
         if not replies:
             break
         state = server_step(state, replies)
+        if last_alone:
+            models.clear()
         models.append(state.weights)
         curves.append({"round": number, **_told(replies), **state.told})
         cost["rounds"] = number

@@ -37,7 +37,7 @@ def train(
     public: Images,
     folder: Path,
 ) -> None:
-    """Fills `folder`: the global model of each round, its cost, what every round told, what each client spent.
+    """Fills `folder`: the last global model, its cost, what every round told, what each client spent.
 
     All of it is post-processing of noisy steps, or of them and `public`, the server's images, which may be none.
     first: makes the weights before the first round, free of the records or paid for ahead of it (`Account.before`), and
@@ -50,7 +50,8 @@ def train(
     clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
     engine = InProcess({client: its.update for client, its in clients.items()})
     start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
-    history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=module.__name__.rpartition(".")[2])
+    name = module.__name__.rpartition(".")[2]
+    history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=name, last_alone=True)
     cost = {**history.cost, "bytes_up": history.cost["bytes_up"] + sent, "seconds": time.perf_counter() - began}
     keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
 

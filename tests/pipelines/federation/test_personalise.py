@@ -132,6 +132,13 @@ def test_a_method_without_rounds_has_one_row(every):
     assert (found.summary["selected"]["round"], found.summary["candidates"]) == (0, 1)
 
 
+def test_the_last_model_of_many_rounds_is_told_as_that_round():
+    settings = SETTINGS.model_copy(update={"every": 1, "shared_every": 1})
+    asked = {"build": BUILD, "settings": settings, "seed": 0}
+    found = personalise.through_rounds([state_of(BUILD())], SHARDS, EVERYONE, **asked, first=40)
+    assert [row["round"] for row in found.curve] == [40] and found.summary["selected"]["round"] == 40
+
+
 def test_the_same_seed_gives_the_same_bytes_whatever_the_order_of_clients():
     def run(shards):
         return personalise.through_rounds(

@@ -23,6 +23,16 @@ def test_history_holds_the_start_and_every_round():
     assert history.curves == [{"round": r, "loss": 2.0, "clients": 2} for r in (1, 2, 3)]
 
 
+def test_a_run_of_many_rounds_may_keep_its_last_model_alone():
+    engine = InProcess({"a": plus(1.0), "b": plus(3.0)})
+    whole, last = (
+        rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t", last_alone=alone)
+        for alone in (False, True)
+    )
+    assert [model["w"].item() for model in last.models] == [6]
+    assert (last.curves, {**last.cost, "seconds": 0}) == (whole.curves, {**whole.cost, "seconds": 0})
+
+
 def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
     def spends(epsilon, rounds):
         def update(payload):

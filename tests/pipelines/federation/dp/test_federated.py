@@ -44,12 +44,14 @@ def run(tmp_path):
 
 def test_the_store_holds_models_cost_log_and_what_was_spent(run):
     folder = run("plain")
-    assert len(outcome.load_models(folder / "rounds.safetensors")) == 9
+    assert (
+        len(outcome.load_models(folder / "rounds.safetensors")) == 1
+    )  # the last: runs of thousands of rounds are usual
     weights = 4 * sum(array.size for array in outcome.load_models(folder / "rounds.safetensors")[0].values())
     cost, log, spent = read_json(folder / "cost.json"), read_csv(folder / "log.csv"), read_json(folder / "spent.json")
     assert cost["bytes_up"] == 8 * 2 * weights and cost["bytes_down"] == 9 * 2 * weights and cost["seconds"] > 0
     assert [row["round"] for row in log] == [str(number) for number in range(1, 9)]
-    assert {"epsilon_spent.a", "noise_share", "noise_multiplier.b", "clipping_norm.b", "clients"} <= set(log[0])
+    assert {"epsilon_spent.a", "signal_to_noise", "noise_multiplier.b", "clipping_norm.b", "clients"} <= set(log[0])
     assert spent["a"]["steps"] == spent["b"]["steps"] == 16
     assert 7.9 < spent["a"]["epsilon_spent"] <= 8 and 3.9 < spent["b"]["epsilon_spent"] <= 4
     for client in "ab":
