@@ -72,9 +72,12 @@ def selected(rows: list[dict], method: str) -> dict:
     return {name: over_runs(rows, method, field) if several else None for name, field in zip(names, SELECTED)}
 
 
-def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval:
-    """The mean difference over the cells that both have, with its interval. names: seed the bootstrap."""
+def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval | None:
+    """The mean difference over the cells that both have, with its interval; None without any. names: seed the
+    bootstrap."""
     both = sorted(one.keys() & other.keys())
+    if not both:
+        return None
     differences = {cell: round(one[cell] - other[cell], 12) for cell in both}  # equal ones differ in the last bits
     return intervals.over_cells(differences, seed=seeds.derive(0, *names))
 
