@@ -27,10 +27,11 @@ $(EXPERIMENTS): setup ; python -m experiments $@ $(ARGS)
 lock:  setup ; uv pip compile pyproject.toml --all-extras --universal --generate-hashes --quiet -o requirements.lock
 clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
 
-# The venv is complete when its stamp is newer than the lock; a broken install leaves no stamp.
+# The venv is complete when its stamp is newer than the lock; a broken install leaves no stamp. uv trusts its own list of
+# authorities unless told otherwise, and fails behind an organisation's, which pip and git find in the system's.
 .venv/installed: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or 3.12 with venv and headers was found (Debian: python3-venv, python3-dev). Name one: make setup PYTHON=/path/to/python3.12"; exit 1; }
 	"$(PYTHON)" -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
-	.venv/bin/uv pip install --python .venv/bin/python --compile-bytecode --no-deps -r requirements.lock
+	.venv/bin/uv pip install --system-certs --python .venv/bin/python --compile-bytecode --no-deps -r requirements.lock
 	touch $@
