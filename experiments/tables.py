@@ -82,8 +82,8 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
     found = []
     for dataset, own in by(rows, "dataset").items():
         alone = {base: cells(own, base, "accuracy") for base in BASES}
-        names = generators(own)
-        ours = {name: cells(own, f"pppfl/{name}", "accuracy") for name in names}
+        ours = {name: cells(own, f"pppfl/{name}", "accuracy") for name in generators(own)}
+        single = next(iter(ours)) if len(ours) == 1 else None
         for method, entry in methods(own).items():
             name, _, generator = method.partition("/")
             accuracy = cells(own, method, "accuracy")
@@ -91,7 +91,7 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
                 {"dataset": dataset, "method": name, "generator": generator, "cells": len(accuracy)}
                 | {"accuracy": mean(accuracy), **over_clients(accuracy)}
                 | _over(alone, accuracy, dataset, method)
-                | _under(ours.get(generator or "".join(names)), accuracy, dataset, method)
+                | _under(ours.get(generator or single), accuracy, dataset, method)
                 | {field: mean(cells(own, method, field)) for field in ("macro_f1", "accuracy_before", "global_before")}
                 | selected(own, method)
                 | {field: over_runs(own, method, field) for field in (*ONCE, *SECONDS)}

@@ -90,19 +90,9 @@ def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) ->
     return {client: found[id(state)] for client, state in initial.items()}
 
 
-def through_rounds(
-    models: list[State],
-    shards: dict[str, Shard],
-    everyone: Images,
-    *,
-    build: Build,
-    settings: FineTune,
-    seed: int,
-    first: int = 0,
-) -> Outcome:
-    """`from_each_own` where all clients share one model per round."""
-    shared = [dict.fromkeys(shards, model) for model in models]
-    return from_each_own(shared, shards, everyone, build=build, settings=settings, seed=seed, first=first)
+def through_rounds(models: list[State], shards: dict[str, Shard], everyone: Images, **asked) -> Outcome:
+    """`from_each_own` where all clients share one model per round. asked: as there."""
+    return from_each_own([dict.fromkeys(shards, model) for model in models], shards, everyone, **asked)
 
 
 def from_each_own(

@@ -17,16 +17,16 @@ class Losses:
 
     def __init__(self, before: "Losses | None" = None, steps: Steps | None = None):
         self._before, self._steps, self._next = before, steps, weakref.WeakValueDictionary()
-        self._known = {}
+        self._epsilons = {}
 
     def then(self, steps: Steps) -> "Losses":
         """After these as well. What it comes to is computed when it is asked for."""
         return self._next.setdefault(steps, Losses(self, steps)) if steps.count else self
 
     def epsilon(self, delta: float) -> float:
-        if delta not in self._known:  # who shares the state asks for the same
-            self._known[delta] = self._distribution.get_epsilon_for_delta(delta) if self._steps else 0.0
-        return self._known[delta]
+        if delta not in self._epsilons:  # who shares the state asks for the same
+            self._epsilons[delta] = self._distribution.get_epsilon_for_delta(delta) if self._steps else 0.0
+        return self._epsilons[delta]
 
     @cached_property
     def _distribution(self):
