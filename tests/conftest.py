@@ -26,6 +26,8 @@ def _checkout(tmp_path_factory) -> Path:
     project.edit(tiny)
     np.savez(path / "raw" / "own.npz", **own_images())
     project.git("init", "-q", "-b", "main")
+    for name, value in (("user.name", "t"), ("user.email", "t@example.invalid")):
+        project.git("config", name, value)  # `dvc exp run` commits, and a machine need not know who its user is
     project.git("add", "-A")
     project.git("commit", "-qm", "start")
     return path
