@@ -74,10 +74,7 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
     accounts, first = _begun(params, dataset, case, settings, data, model, seed)
     module, source = federated.family(settings), OsEntropy()
     engine = InProcess(
-        {
-            client: module.Client(_copy(profile, settings), own, accounts[client], source).update
-            for client, own in data.items()
-        }
+        {client: module.Client(_copy(profile, settings), own, accounts[client], source) for client, own in data.items()}
     )
     state = module.start(first, settings, Public(_copy(profile, settings), public), len(data))
     account, found, rounds = accounts[CLIENTS[0]], [], 0

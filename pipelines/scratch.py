@@ -1,4 +1,4 @@
-"""Folders in the making: each with a lock that its process holds, which tells the leftovers of killed ones."""
+"""Folders in the making, and what a killed run left to go on with: each with a lock that its process holds."""
 
 import contextlib
 import fcntl
@@ -31,6 +31,26 @@ def folder(name: str) -> Iterator[Path]:
             held.enter_context(_locked(own / "lock"))
         (own / "new").mkdir()
         yield own / "new"
+
+
+@contextlib.contextmanager
+def unfinished(name: str) -> Iterator[Path | None]:
+    """Yields `.scratch/unfinished/NAME`, for what a killed run needs to go on: private, there as it was left, and
+    removed when the block ends well. None while another process has it. It does not exist before it is used.
+
+    Raises:
+        OSError: `.scratch` cannot be written.
+    """
+    parent = SCRATCH / "unfinished"
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(_locked(parent / f"{name}.lock", fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield None
+            return
+        yield parent / name
+        shutil.rmtree(parent / name, ignore_errors=True)
 
 
 def _sweep(partial: Path) -> None:

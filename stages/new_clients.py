@@ -1,6 +1,6 @@
 """new_clients@DATASET-GENERATOR: clients held out of the shared training, which then adapt with few labels. Private."""
 
-from pipelines import paths, seeds
+from pipelines import paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
@@ -16,14 +16,24 @@ def run(params: Params, dataset: str, generator: str) -> None:
     settings, clients = params.training(dataset, "new_clients"), list(params.clients)
     blocks = {algorithm: methods.block(algorithm) for algorithm in settings.algorithms}
     task = of_clients(params, dataset, exports.images(dataset, clients, generator), "new_clients", generator)
-    found = new_clients.study(
-        task,
-        shards.read_all(dataset, settings.held_out),
-        containers.load(paths.prepared(dataset) / "test.npz"),
-        settings=settings,
-        training={algorithm: params.training(dataset, block) for algorithm, block in blocks.items()},
-        seed=seeds.derive(params.seed, "labelled", dataset),
-    )
+    with scratch.unfinished(f"new_clients-{dataset}-{generator}") as unfinished:
+        found = new_clients.study(
+            task,
+            shards.read_all(dataset, settings.held_out),
+            containers.load(paths.prepared(dataset) / "test.npz"),
+            settings=settings,
+            training={algorithm: params.training(dataset, block) for algorithm, block in blocks.items()},
+            seed=seeds.derive(params.seed, "labelled", dataset),
+            unfinished=unfinished,
+        )
+        _write(params, dataset, generator, found)
+    for row in found.skipped:
+        print(f"{dataset} {row['client']}: {row['records']} records, so not adapted with {row['labels']} labels")
+    print(f"{dataset}/{generator}: {len(found.cells)} tests of {len(settings.held_out)} new clients")
+
+
+def _write(params: Params, dataset: str, generator: str, found: new_clients.Study) -> None:
+    settings, clients = params.training(dataset, "new_clients"), list(params.clients)
     privacy = {
         client: exports.privacy(dataset, [other for other in clients if other != client], generator)
         for client in settings.held_out
@@ -33,9 +43,6 @@ def run(params: Params, dataset: str, generator: str) -> None:
         write_json(folder / "results.json", content)
         write_json(folder / paths.COST, {"costs": found.costs})
         season(folder, dataset, "all-clients", LEAST_BYTES)
-    for row in found.skipped:
-        print(f"{dataset} {row['client']}: {row['records']} records, so not adapted with {row['labels']} labels")
-    print(f"{dataset}/{generator}: {len(found.cells)} tests of {len(settings.held_out)} new clients")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pipelines import paths, seeds
+from pipelines import paths, scratch, seeds
 from pipelines.blocks.training import FineTune
 from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
@@ -29,11 +29,12 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 def run(params: Params, dataset: str, algorithm: str) -> None:
     own = shards.read_all(dataset, list(params.clients))
     everyone = containers.load(paths.prepared(dataset) / "test.npz")
-    with new_folder(paths.baseline(dataset, algorithm)) as folder:
+    unfinished = scratch.unfinished(f"train_baseline-{dataset}-{algorithm}")
+    with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
             task = of_clients(params, dataset, data, algorithm, generator)
             settings, carried = params.training(dataset, algorithm), _carried(params, dataset, algorithm, generator)
-            for name, trained in baselines.trained(algorithm, task, settings, carried).items():
+            for name, trained in baselines.trained(algorithm, task, settings, carried, kept).items():
                 method = f"{name}/{generator}" if generator else name
                 found = personalise.from_each_own(
                     trained.models,

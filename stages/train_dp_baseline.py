@@ -77,7 +77,8 @@ def _released(
         seed = seeds.derive(params.seed, "warm_start", dataset, algorithm)
         return warm_start.trained(build(), settings.warm_start, profile.augmentation, data, plans, sources, seed)
 
-    make = partial(federated.train, data, accounts, sources, build, first, public)
+    unfinished = releases.unfinished(ledgers, entries)
+    make = partial(federated.train, data, accounts, sources, build, first, public, unfinished=unfinished)
     store = releases.made_once(ledgers, entries, make)
     made = {client: each.fingerprint for client, each in entries.items()}
     return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -29,16 +30,25 @@ class Trained:
 
 
 def trained(
-    algorithm: str, task: Task, settings: Block, carried: Callable[[], History] | None = None
+    algorithm: str,
+    task: Task,
+    settings: Block,
+    carried: Callable[[], History] | None = None,
+    unfinished: Path | None = None,
 ) -> dict[str, Trained]:
-    """{method: what it left}. `carried`: runs the rounds of an algorithm that has some, where not in this process."""
+    """{method: what it left}.
+
+    Args:
+        carried: runs the rounds of an algorithm that has some, where not in this process.
+        unfinished: where rounds in this process go on from, if they were killed.
+    """
     if algorithm in methods.AT_HOME:
         return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
     if algorithm == "single":
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = carried() if carried else federate(methods.module(algorithm), task, settings)
+    history = carried() if carried else federate(methods.module(algorithm), task, settings, unfinished)
     return {algorithm: Trained([dict.fromkeys(task.data, model) for model in history.models], history.cost)}
 
 

@@ -9,6 +9,7 @@ labels and nothing else: the bar. All of it is private: it is computed from the 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ def study(
     settings: NewClients,
     training: dict[str, Block],
     seed: int,
+    unfinished: Path | None = None,
 ) -> Study:
     """Every newcomer with every algorithm.
 
@@ -55,12 +57,13 @@ def study(
         everyone: the global test set.
         training: {algorithm: its settings}.
         seed: of the draws, which are the same for every algorithm and generator.
+        unfinished: where shared training goes on from, if it was killed.
     """
     cells, costs = [], []
     for client in sorted(newcomers):
         own = seeds.derive(seed, client)
         for algorithm, training_settings in training.items():
-            model, cost = shared_model(algorithm, without(task, client), training_settings)
+            model, cost = shared_model(algorithm, without(task, client), training_settings, unfinished)
             started = time.perf_counter()
             rows = few_labels(model, newcomers[client], everyone, build=task.build, settings=settings, seed=own)
             watched = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
@@ -76,9 +79,9 @@ def without(task: Task, client: str) -> Task:
     return replace(task, data=data, epsilons=epsilons)
 
 
-def shared_model(algorithm: str, task: Task, settings: Block) -> tuple[State, dict]:
+def shared_model(algorithm: str, task: Task, settings: Block, unfinished: Path | None = None) -> tuple[State, dict]:
     """(the last round's model, cost); one model for all clients, and for who joins later."""
-    (trained,) = baselines.trained(algorithm, task, settings).values()
+    (trained,) = baselines.trained(algorithm, task, settings, unfinished=unfinished).values()
     return next(iter(trained.models[-1].values())), trained.cost
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from pipelines.federation.messages import Engine, Payload, Reply, Server
+from pipelines.federation.resuming import Journal, Progress
 from pipelines.training.tensors import State
 
 # each client's own: their mean would be nobody's
@@ -42,26 +43,42 @@ def run(
     rounds: int,
     name: str,
     last_alone: bool = False,
+    journal: Journal | None = None,
 ) -> History:
-    """Broadcast, collect, step; `rounds` times, or until no client answers. last_alone: keep no model on the way."""
-    models, curves, start = [state.weights], [], time.perf_counter()
-    cost, reached = {"rounds": 0, "bytes_down": 0, "bytes_up": 0}, 0
-    for number in tqdm(range(1, rounds + 1), desc=name, disable=None, mininterval=1):
-        payload = Payload(state.sent, {"round": number, **state.asked})
+    """Broadcast, collect, step; `rounds` times, or until no client answers.
+
+    Args:
+        last_alone: keep no model on the way.
+        journal: where a run that was killed goes on from; the engine then has `memories`.
+    """
+    journal = journal or Journal()
+    now, start = journal.back(Progress(state, [state.weights]), engine), time.perf_counter()
+    before, done = now.cost["seconds"], now.cost["rounds"]
+    bar = tqdm(range(done + 1, rounds + 1), name, rounds, initial=done, disable=None, mininterval=1)
+    for number in bar:
+        payload = Payload(now.state.sent, {"round": number, **now.state.asked})
         replies = engine.call(payload)
         if not replies:
             break
-        state = server_step(state, replies)
-        if last_alone:
-            models.clear()
-        models.append(state.weights)
-        curves.append({"round": number, **_told(replies), **state.told})
-        cost["rounds"] = number
-        cost["bytes_down"] += payload.bytes * len(replies)
-        cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
-        reached = max(reached, len(replies))
-    cost["bytes_down"] += Payload(state.weights).bytes * reached  # to those, too, who left with their budget
-    return History(models, curves, {**cost, "seconds": time.perf_counter() - start})
+        _enter(now, payload, replies, server_step(now.state, replies), last_alone)
+        now.cost["seconds"] = before + time.perf_counter() - start
+        journal.keep(now, engine)
+    cost = {**now.cost, "seconds": before + time.perf_counter() - start}
+    cost["bytes_down"] += Payload(now.state.weights).bytes * now.reached  # to those, too, who left with their budget
+    return History(now.models, now.curves, cost)
+
+
+def _enter(now: Progress, payload: Payload, replies: list[Reply], state: Server, last_alone: bool) -> None:
+    """A round that was answered."""
+    now.state = state
+    if last_alone:
+        now.models.clear()
+    now.models.append(state.weights)
+    now.curves.append({"round": payload.scalars["round"], **_told(replies), **state.told})
+    now.cost["rounds"] = payload.scalars["round"]
+    now.cost["bytes_down"] += payload.bytes * len(replies)
+    now.cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
+    now.reached = max(now.reached, len(replies))
 
 
 def _told(replies: list[Reply]) -> dict[str, float]:

@@ -97,4 +97,4 @@ def _noisy(params: Params, run: Run, client: str) -> Gate:
         seed=params.seed,
     )
     releases.enter(releases.ledger_of(params, run.dataset, client), release)
-    return Gate(served.update, first.sent, settings.rounds, account.spent)
+    return Gate(served, first.sent, settings.rounds, account.spent)

@@ -1,10 +1,12 @@
 """What a federated method is given, and how it is run: the same for all of them."""
 
 import importlib
+import json
 import math
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 
 from torch import nn
@@ -14,9 +16,10 @@ from pipelines.blocks.data import Augmentation
 from pipelines.blocks.generators import WITHOUT_NOISE
 from pipelines.config import Params
 from pipelines.datasets.containers import Images
-from pipelines.federation import local, rounds
+from pipelines.federation import local, resuming, rounds
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
+from pipelines.files import standard
 from pipelines.rules import Block
 from pipelines.training import classify
 from pipelines.training.tensors import State, device, state_of
@@ -75,16 +78,26 @@ def algorithm(name: str) -> ModuleType:
     return importlib.import_module(f"pipelines.federation.algorithms.{name}")
 
 
-def federate(name: str, task: Task, settings: Block) -> rounds.History:
-    """Runs an algorithm over the task's clients, in this process."""
+def federate(name: str, task: Task, settings: Block, unfinished: Path | None = None) -> rounds.History:
+    """Runs an algorithm over the task's clients, in this process. unfinished: where a killed run left what it had."""
     module = algorithm(name)
     held = extra(module, task)
     engine, first = in_process(module, task, settings, held), module.server(task, settings)
-    history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name)
+    journal = resuming.Journal(unfinished, _stamp(name, task, settings, first.weights) if unfinished else "")
+    history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name, journal=journal)
     for pool in held.values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += pool.numel()
         history.cost["bytes_down"] += pool.numel() * len(task.data)
     return history
+
+
+def _stamp(name: str, task: Task, settings: Block, start: State) -> str:
+    """Of all that the run's models follow from."""
+    warps = task.augmentation and task.augmentation.model_dump()
+    said = [name, settings.model_dump(), task.epsilons, warps, task.seed, sorted(task.data)]
+    arrays = [array for _, data in sorted(task.data.items()) for array in (data.images, data.labels)]
+    facts = [json.dumps(standard(said), sort_keys=True).encode()]
+    return resuming.stamp(*facts, *(array.tobytes() for array in (*arrays, *start.values())))
 
 
 def in_process(module: ModuleType, task: Task, settings: Block, held: dict) -> InProcess:

@@ -24,6 +24,12 @@ class Noise(Protocol):
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Moves past one such draw, which a run that goes on after a kill has made before."""
 
+    @property
+    def position(self) -> dict | None:
+        """Where a stream of test noise is, for a run that goes on after a kill; entropy has none."""
+
+    def move_to(self, position: dict | None) -> None: ...
+
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """float64: independent standard normals, for noise on floats (`float_gaussian`)."""
 
@@ -46,6 +52,11 @@ class OsEntropy:
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Nothing: entropy has no position."""
+
+    position = None
+
+    def move_to(self, position: None) -> None:
+        """Nothing, likewise."""
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """By the inverse of the normal law: no state that its outputs could give away, as a Mersenne Twister's do."""
@@ -73,6 +84,13 @@ class SeededForTests:
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         self.discrete_gaussian(shape, sigma)
+
+    @property
+    def position(self) -> dict:
+        return self.rng.bit_generator.state
+
+    def move_to(self, position: dict) -> None:
+        self.rng.bit_generator.state = position
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         return self.rng.standard_normal(shape)

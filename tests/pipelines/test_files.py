@@ -11,7 +11,7 @@ from subprocess import PIPE
 import pytest
 from project import ROOT
 
-from pipelines import files
+from pipelines import files, scratch
 from pipelines.errors import UserError
 
 
@@ -190,3 +190,21 @@ def test_csv_keeps_the_columns_in_order_of_appearance(project):
 def test_sha256_is_of_the_content(project):
     (project / "a").write_bytes(b"abc")
     assert files.sha256(project / "a") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_what_a_killed_run_left_is_there_until_its_block_ends_well(project):
+    def used(fails):
+        with scratch.unfinished("a") as folder:
+            folder.mkdir(exist_ok=True)
+            (folder / "kept").touch()
+            if fails:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        used(fails=True)
+    with scratch.unfinished("a") as folder:
+        assert (folder / "kept").exists()
+        with scratch.unfinished("a") as another, scratch.unfinished("b") as other:
+            assert another is None and other != folder  # one process at a time
+        assert (folder / "kept").exists()
+    assert not folder.exists()

@@ -1,4 +1,4 @@
-"""kill -9 of a generator that trains for long: the next run goes on where it was, and ends in the same bytes."""
+"""kill -9 of what trains for long: the next run goes on where it was, and ends in the same bytes."""
 
 import shutil
 import subprocess
@@ -46,3 +46,34 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
     checkout.stage("train_generator", *cell)
     assert out.read_bytes() == resumed
     assert not votes() and not list(unfinished.glob(".*"))
+
+
+ROUNDS = """
+import sys
+from pipelines.federation import resuming
+resuming.EVERY = 0.0
+import runpy
+sys.argv = ["stages.meta_train", "--dataset", "own", "--generator", "dp_moments"]
+runpy.run_module("stages.meta_train", run_name="__main__")
+"""
+
+
+@pytest.mark.pipeline
+def test_killed_rounds_go_on_and_end_in_the_same_bytes(checkout):
+    checkout.edit(lambda params: params["meta"].update(rounds=60))
+    checkout.repro("meta_train@own-dp_moments")
+    out = checkout.path / "models/initial/own/dp_moments"
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    shutil.rmtree(out)
+    unfinished = checkout.path / ".scratch/unfinished/meta_train-own-dp_moments"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", ROUNDS], cwd=checkout.path, env=ENV, **quiet) as running:
+        while running.poll() is None and not [*unfinished.glob("*.rounds")]:
+            time.sleep(0.01)
+        assert running.poll() is None, "it ended before it could be killed"
+        running.kill()
+    assert not out.exists() and unfinished.stat().st_mode & 0o077 == 0
+    done = checkout.stage("meta_train", "--dataset", "own", "--generator", "dp_moments")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
+    assert not unfinished.exists()
+    assert " 0/60" not in done.stderr

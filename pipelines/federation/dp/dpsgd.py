@@ -38,12 +38,31 @@ class Client:
         self.clip = Clip(account.settings)
         self.optimiser = optimisers.build(model.parameters(), account.settings)
         self.variate = Variate(model) if account.settings.control_variates else None
+        self.taken = []
 
-    def update(self, payload: Payload) -> Payload | None:
+    @property
+    def memory(self) -> dict:
+        """What it hands from round to round: what was asked of its account, and what followed from releases."""
+        own = {"taken": self.taken, "norm": self.clip.norm, "optimiser": self.optimiser.state_dict()}
+        return {**own, "variate": self.variate and self.variate.own, "noise": self.noise.position}
+
+    @memory.setter
+    def memory(self, kept: dict) -> None:
+        """Before the first round of a run that goes on: all that was charged is charged."""
+        self.taken, self.clip.norm = kept["taken"], kept["norm"]
+        for asked, factor in self.taken:
+            self.account.take(asked, factor)
+        self.optimiser.load_state_dict(kept["optimiser"])
+        if self.variate:
+            self.variate.own = kept["variate"]
+        self.noise.move_to(kept["noise"])
+
+    def __call__(self, payload: Payload) -> Payload | None:
         """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
         has."""
-        asked = int(min(payload.scalars["local_steps"], self.account.planned))
-        steps = self.account.take(asked, payload.scalars["noise_factor"])
+        asked = int(min(payload.scalars["local_steps"], self.account.planned)), payload.scalars["noise_factor"]
+        steps = self.account.take(*asked)
+        self.taken.append(asked)
         if not steps:
             return None
         weights, control = parted(payload.arrays)

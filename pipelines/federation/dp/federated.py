@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -9,7 +10,7 @@ from torch import nn
 
 from pipelines.blocks.dp import Nbafl
 from pipelines.datasets.containers import Images
-from pipelines.federation import outcome, rounds
+from pipelines.federation import outcome, resuming, rounds
 from pipelines.federation.dp import dpsgd, nbafl
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.public import Public
@@ -36,24 +37,36 @@ def train(
     first: Callable[[], tuple[State, int]],
     public: Images,
     folder: Path,
+    unfinished: Path | None = None,
 ) -> None:
     """Fills `folder`: the last global model, its cost, what every round told, what each client spent.
 
     All of it is post-processing of noisy steps, or of them and `public`, the server's images, which may be none.
     first: makes the weights before the first round, free of the records or paid for ahead of it (`Account.before`), and
     says how many bytes of images clients sent for it.
+    unfinished: where a run that was killed goes on from: private, and of this very release alone, so that what was
+    drawn before is not drawn again.
     """
-    began = time.perf_counter()
-    weights, sent = first()
+    journal = resuming.Journal(unfinished)
+    weights, sent, seconds = journal.once(partial(_timed, first))
     settings = next(iter(accounts.values())).settings
     module = family(settings)
     clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
-    engine = InProcess({client: its.update for client, its in clients.items()})
+    engine = InProcess(clients)
     start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
     name = module.__name__.rpartition(".")[2]
-    history = rounds.run(start, module.step, engine, rounds=settings.rounds, name=name, last_alone=True)
-    cost = {**history.cost, "bytes_up": history.cost["bytes_up"] + sent, "seconds": time.perf_counter() - began}
+    history = rounds.run(
+        start, module.step, engine, rounds=settings.rounds, name=name, last_alone=True, journal=journal
+    )
+    cost = history.cost
+    cost |= {"bytes_up": cost["bytes_up"] + sent, "seconds": cost["seconds"] + seconds}
     keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
+
+
+def _timed(first: Callable[[], tuple[State, int]]) -> tuple[State, int, float]:
+    began = time.perf_counter()
+    weights, sent = first()
+    return weights, sent, time.perf_counter() - began
 
 
 def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dict]) -> None:

@@ -36,7 +36,18 @@ class Client:
         self.account, self.noise = account, noise
         self.local = hold(model, data, None, int(2**31 * noise.uniform(1).item()))
 
-    def update(self, payload: Payload) -> Payload | None:
+    @property
+    def memory(self) -> dict:
+        """Its batches are drawn anew where entropy has no position: nothing of them was released."""
+        return {"taken": self.account.steps, "noise": self.noise.position}
+
+    @memory.setter
+    def memory(self, kept: dict) -> None:
+        for _ in range(kept["taken"]):
+            self.account.take(1)
+        self.noise.move_to(kept["noise"])
+
+    def __call__(self, payload: Payload) -> Payload | None:
         """The noisy weights after local training; None where the budget has gone. Nothing else that training saw."""
         account, settings = self.account, self.account.settings
         if not account.take(1):

@@ -33,24 +33,23 @@ class CorrectedAdam(torch.optim.Optimizer):
     """
 
     def __init__(self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR):
-        super().__init__(parameters, {"lr": lr, "betas": betas, "floor": floor})
-        self.count, self.noise = 0, 0.0
+        super().__init__(parameters, {"lr": lr, "betas": betas, "floor": floor, "count": 0, "noise": 0.0})
 
     @torch.no_grad()
     def step(self, variance: float) -> None:
-        self.count += 1
         for group in self.param_groups:
-            first, second = group["betas"]
-            self.noise = second * self.noise + (1 - second) * variance
+            second = group["betas"][1]
+            group["count"] += 1
+            group["noise"] = second * group["noise"] + (1 - second) * variance
             for parameter in group["params"]:
-                self._move(parameter, group["lr"], first, second, group["floor"])
+                self._move(parameter, group)
 
-    def _move(self, parameter: torch.Tensor, rate: float, first: float, second: float, floor: float) -> None:
-        state = self.state[parameter]
+    def _move(self, parameter: torch.Tensor, group: dict) -> None:
+        state, (first, second), count = self.state[parameter], group["betas"], group["count"]
         for name in ("m", "v"):
             state.setdefault(name, torch.zeros_like(parameter))
         state["m"].lerp_(parameter.grad, 1 - first)
         state["v"].lerp_(parameter.grad.square(), 1 - second)
-        mean = state["m"] / (1 - first**self.count)
-        square = (state["v"] - self.noise) / (1 - second**self.count)
-        parameter -= rate * mean / square.clamp(min=floor).sqrt()
+        mean = state["m"] / (1 - first**count)
+        square = (state["v"] - group["noise"]) / (1 - second**count)
+        parameter -= group["lr"] * mean / square.clamp(min=group["floor"]).sqrt()

@@ -1,6 +1,7 @@
 """Which engine carries a stage's run: `federation.engine`. Both give the same weights."""
 
 import importlib
+from pathlib import Path
 
 from pipelines.config import Params
 from pipelines.datasets import exports
@@ -11,15 +12,16 @@ from pipelines.federation.runs import Run
 from pipelines.federation.task import federate
 
 
-def on_synthetic(params: Params, run: Run) -> History:
-    """A run on the clients' exported sets, by the engine of the parameters.
+def on_synthetic(params: Params, run: Run, unfinished: Path | None = None) -> History:
+    """A run on the clients' exported sets, by the engine of the parameters; in this process it goes on where it was
+    killed, from what lies in `unfinished`.
 
     Raises:
         UserError: a network's run failed.
     """
     if params.federation.engine == "inprocess":
         data = exports.images(run.dataset, list(params.clients), run.generator)
-        return federate(methods.module(run.method), run.task(params, data), run.settings(params))
+        return federate(methods.module(run.method), run.task(params, data), run.settings(params), unfinished)
     return networked(params, run).history
 
 

@@ -14,3 +14,13 @@ class InProcess:
     def call(self, payload: Payload) -> list[Reply]:
         answers = ((client, self.handlers[client](payload)) for client in sorted(self.handlers))
         return [Reply(client, answer) for client, answer in answers if answer is not None]
+
+    @property
+    def memories(self) -> dict:
+        """{client: what it hands from round to round}, of those that remember something."""
+        return {client: its.memory for client, its in sorted(self.handlers.items()) if hasattr(its, "memory")}
+
+    @memories.setter
+    def memories(self, kept: dict) -> None:
+        for client, memory in kept.items():
+            self.handlers[client].memory = memory

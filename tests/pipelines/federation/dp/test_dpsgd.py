@@ -35,7 +35,7 @@ START = Payload(state_of(network()))
 
 def update(own, factor: float = 1.0):
     asked = {"noise_factor": factor, "local_steps": own.account.settings.local_steps}
-    return own.update(Payload(START.arrays, asked))
+    return own(Payload(START.arrays, asked))
 
 
 def moved(reply) -> np.ndarray:

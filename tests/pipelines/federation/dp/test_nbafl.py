@@ -45,7 +45,7 @@ def flat(arrays) -> np.ndarray:
 
 
 def update(own, number: int = 1, weights=START):
-    return own.update(Payload(weights, {"round": number}))
+    return own(Payload(weights, {"round": number}))
 
 
 def test_the_rounds_together_spend_exactly_the_budget():

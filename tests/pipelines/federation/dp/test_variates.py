@@ -33,8 +33,8 @@ def client(epsilon: float = 3.0, **changes) -> dpsgd.Client:
 
 
 def test_with_zero_variates_the_first_round_is_dp_sgd_s():
-    with_them = client().update(Payload({**START, **named(ZEROS)}, ASKED))
-    without = client(control_variates=False).update(Payload(START, ASKED))
+    with_them = client()(Payload({**START, **named(ZEROS)}, ASKED))
+    without = client(control_variates=False)(Payload(START, ASKED))
     weights, change = parted(with_them.arrays)
     for name, array in without.arrays.items():
         np.testing.assert_allclose(weights[name], array, atol=1e-6)
@@ -91,7 +91,7 @@ def test_variates_draw_clients_with_different_labels_together():
         state = server.start(START, settings, clients=2)
         for _ in range(6):
             payload = Payload(state.sent, state.asked)
-            replies = [Reply(c, its.update(payload)) for c, its in clients.items()]
+            replies = [Reply(c, its(payload)) for c, its in clients.items()]
             state = server.step(state, replies)
         one, two = (parted(reply.payload.arrays)[0] for reply in replies)
         return sum(float(np.square(one[name] - two[name]).sum()) for name in one)
