@@ -86,8 +86,8 @@ def federate(name: str, task: Task, settings: Block, unfinished: Path | None = N
     journal = resuming.Journal(unfinished, _stamp(name, task, settings, first.weights) if unfinished else "")
     history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name, journal=journal)
     for pool in held.values():  # every image up once and down to all, a byte per pixel
-        history.cost["bytes_up"] += pool.numel()
-        history.cost["bytes_down"] += pool.numel() * len(task.data)
+        history.cost["bytes_up"] += pool.images.numel()
+        history.cost["bytes_down"] += pool.images.numel() * len(task.data)
     return history
 
 

@@ -1,5 +1,7 @@
-"""Between numpy containers and torch: devices, batches, model states."""
+"""Between numpy containers and torch: devices, threads, batches, model states."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +14,7 @@ from pipelines.errors import UserError
 
 AT_ONCE = 250  # images of a forward pass: the activations of 1,000 leave the cache, and cost twice the time
 State = dict[str, np.ndarray]  # a model's weights as plain arrays: what messages and files carry
+THREADS = "FEDLENS_THREADS"  # of the environment: another number of threads, whose bytes are its own
 
 
 def device(name: str) -> torch.device:
@@ -21,6 +24,19 @@ def device(name: str) -> torch.device:
             "The 'device' parameter must be auto or cpu on a machine without a GPU. Got 'cuda' instead. (params.yaml)"
         )
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def threads() -> int:
+    """How many torch takes: one, or as FEDLENS_THREADS says."""
+    asked = os.environ.get(THREADS, "1")
+    if not (asked.isdecimal() and int(asked)):
+        sys.exit(f"Error: The environment variable {THREADS} must be a positive int. Got {asked!r} instead.")
+    return int(asked)
+
+
+# How many threads share a convolution's sums decides in which order they are added, and torch takes as many as there
+# are cores: the same bytes on every machine ask for a number that no machine chooses.
+torch.set_num_threads(threads())
 
 
 def tensors(data: Images, on: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:

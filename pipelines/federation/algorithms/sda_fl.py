@@ -7,6 +7,8 @@ Their clients train on private records too, which nothing makes private once the
 first rounds nothing is sure and clients train alone.
 """
 
+import hashlib
+
 import torch
 
 from pipelines.blocks.training import SdaFl
@@ -14,27 +16,36 @@ from pipelines.federation.algorithms import fedavg
 from pipelines.federation.local import Local, sgd
 from pipelines.federation.messages import Payload
 from pipelines.federation.task import Task
-from pipelines.training.tensors import logits, state_of, with_state
+from pipelines.training.tensors import State, logits, state_of, with_state
 
 server, server_step = fedavg.server, fedavg.server_step
 
 
-def shared(task: Task) -> torch.Tensor:
-    """The pool, [n, C, H, W], in client order: what each client downloads once."""
-    return torch.cat([task.local(client).images for client in sorted(task.data)])
+class Pool:
+    """images: [n, C, H, W], in client order: what each client downloads once. Clients of one process label it once a
+    round: the same weights say the same."""
+
+    def __init__(self, images: torch.Tensor):
+        self.images, self.weights, self.said = images, b"", None
+
+    def sure(self, model: torch.nn.Module, weights: State, confidence: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """(which images the model with these weights is sure of, bool [n]; their classes)."""
+        digest = hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).digest()
+        if digest != self.weights:
+            self.said = logits(with_state(model, weights), self.images).softmax(1).max(1)
+            self.weights = digest
+        largest, labels = self.said
+        kept = largest >= confidence
+        return kept, labels[kept]
 
 
-def client_update(payload: Payload, *, local: Local, settings: SdaFl, shared: torch.Tensor) -> Payload:
-    with_state(local.model, payload.arrays)
-    kept, labels = _sure(local.model, shared, settings.confidence)
-    both = torch.cat([local.images, shared[kept]]), torch.cat([local.labels, labels])
+def shared(task: Task) -> Pool:
+    return Pool(torch.cat([task.local(client).images for client in sorted(task.data)]))
+
+
+def client_update(payload: Payload, *, local: Local, settings: SdaFl, shared: Pool) -> Payload:
+    kept, labels = shared.sure(local.model, payload.arrays, settings.confidence)
+    both = torch.cat([local.images, shared.images[kept]]), torch.cat([local.labels, labels])
     mixed = Local(local.model, *both, local.augmentation, local.seed)
     done = sgd(mixed, payload.arrays, settings, payload.scalars["round"])
     return Payload(state_of(local.model), {**done, "pseudo_labelled": kept.float().mean().item()})
-
-
-def _sure(model: torch.nn.Module, pool: torch.Tensor, confidence: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(which images the model is sure of, bool [n]; their classes)."""
-    largest, labels = logits(model, pool).softmax(1).max(1)
-    kept = largest >= confidence
-    return kept, labels[kept]

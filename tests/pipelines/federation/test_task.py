@@ -1,10 +1,14 @@
 """All algorithms through the same door: the same bytes again, and in any order of clients."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
+from project import ROOT
 from torch import nn
 
 from pipelines.blocks.data import Augmentation
@@ -13,6 +17,7 @@ from pipelines.datasets.containers import Images
 from pipelines.federation import local, methods
 from pipelines.federation.messages import Payload
 from pipelines.federation.task import Remembering, Task, federate, of_clients
+from pipelines.training.tensors import THREADS
 
 FEDERATED = ("fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta", "pppfl_paper")
 
@@ -84,3 +89,40 @@ def test_a_client_s_memory_never_crosses():
     for seen in (1, 2, 3):
         assert handler(Payload({}, {"round": seen})).scalars == {"round": seen}
         assert handler.memory == seen
+
+
+CONVOLUTIONS = """
+import hashlib, math
+import numpy as np
+from models import classifiers
+from pipelines.config import load
+from pipelines.datasets.containers import Images
+from pipelines.federation.task import Task, federate
+images = np.random.default_rng(0).integers(0, 256, (300, 28, 28, 1)).astype(np.uint8)
+data = {"a": Images(images, np.arange(300) % 10, np.arange(300))}
+build = lambda: classifiers.build("cnn", shape=(28, 28, 1), classes=10, seed=0)
+settings = load().baselines.fedavg.model_copy(update={"rounds": 1, "local_epochs": 1})
+weights = federate("fedavg", Task(data, build, None, {"a": math.inf}, 0), settings).models[-1]
+print(hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).hexdigest())
+"""
+
+
+def test_the_number_of_cores_decides_no_bit_of_a_network_of_convolutions():
+    def digest(**environment):
+        mine = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", THREADS)}
+        command = [sys.executable, "-c", CONVOLUTIONS]
+        done = subprocess.run(
+            command, env={**mine, **environment}, cwd=ROOT, text=True, capture_output=True, check=True
+        )
+        return done.stdout
+
+    one = digest(OMP_NUM_THREADS="1")
+    assert digest(OMP_NUM_THREADS="3") == one
+    assert digest(FEDLENS_THREADS="3") != one  # negative control: it is the threads that would
+
+
+def test_a_number_of_threads_that_is_none_is_told_in_a_sentence():
+    command = [sys.executable, "-m", "stages.meta_train", "--dataset", "digits", "--generator", "gan"]
+    told = subprocess.run(command, env={**os.environ, THREADS: "all"}, cwd=ROOT, text=True, capture_output=True)
+    sentence = "The environment variable FEDLENS_THREADS must be a positive int. Got 'all' instead."
+    assert (told.returncode, told.stderr) == (1, f"Error: {sentence}\n")

@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from pipelines.federation.algorithms import fedavg, fednova
-from pipelines.federation.messages import Server
+from pipelines.federation.messages import Payload, Server
+from pipelines.federation.task import federate
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
@@ -38,3 +39,18 @@ def test_unequal_steps_are_not(replies):
     start = {"w": np.array([1.0])}
     nova = fednova.server_step(fednova.Nova(start, 0.0), given).weights["w"]
     assert abs(nova - fedavg.server_step(Server(start), given).weights["w"]) > 0.1
+
+
+def test_a_run_s_momentum_reaches_the_server(task, sgd_settings, images):
+    """Unequal steps of a whole run, by hand with the momentum that the clients step with."""
+    given = task(data={"a": images(40, 1), "b": images(10, 2)})
+    settings = sgd_settings(momentum=0.9, rounds=1)
+    sent = Payload(given.start(), {"round": 1})
+    answers = {c: fednova.client_update(sent, local=given.local(c), settings=settings) for c in "ab"}
+    worth = {c: fednova.worth(answer.scalars["steps"], 0.9) for c, answer in answers.items()}
+    assert worth["a"] > 2 * worth["b"] > 0
+    effective = 0.8 * worth["a"] + 0.2 * worth["b"]
+    after = federate("fednova", given, settings).models[1]
+    for name, array in sent.arrays.items():
+        moves = {c: (array - answers[c].arrays[name]) / worth[c] for c in "ab"}
+        np.testing.assert_allclose(after[name], array - effective * (0.8 * moves["a"] + 0.2 * moves["b"]), atol=1e-12)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,6 +137,36 @@ def test_cosine_cycles_restart_at_the_full_rate_and_fall_within_each():
     assert rates[5] == pytest.approx(0.05)
     assert all(np.diff(rates[start : start + 10]).max() < 0 for start in (0, 10, 20))
     assert {pppfl.outer_learning_rate(meta(), t) for t in range(1, 31)} == {0.1}
+
+
+def test_a_cycle_s_length_is_rounded_up():
+    """Ten rounds in four cycles: of three, three, three and one."""
+    rates = [pppfl.outer_learning_rate(meta(rounds=10, cosine=True, cycles=4), t) for t in range(1, 11)]
+    assert [t for t, rate in enumerate(rates, 1) if rate == 0.1] == [1, 4, 7, 10]
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_each_outer_step_is_as_long_as_its_round_s_rate(optimiser):
+    """A gradient of 1 each round: SGD, and Adam with it, moves the weight by the rate itself."""
+    settings = meta(rounds=6, cosine=True, cycles=2, outer_optimiser=optimiser)
+    state = server(settings, a=1.0)
+    for number in range(1, 7):
+        after = pppfl.server_step(state, replies(a=1.0))
+        moved = (state.weights["w"] - after.weights["w"]).item()
+        assert moved == pytest.approx(pppfl.outer_learning_rate(settings, number), abs=1e-6)
+        state = after
+
+
+def test_a_run_weighs_clients_by_what_their_sets_were_made_with(task, images):
+    """Through the whole run: one round, by hand, with the softmax of the task's own epsilons and with their sizes."""
+    data, epsilons = {"a": images(40, 1), "b": images(20, 2)}, {"a": 1.0, "b": 11.0}
+    given = replace(task(data=data), epsilons=epsilons)
+    for how, share in (("epsilon", 1 / (1 + math.e)), ("size_of_set", 2 / 3)):
+        settings, sent = meta(rounds=1, weights=how), Payload(given.start(), {"round": 1})
+        a, b = (pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab")
+        after = federate("pppfl", given, settings).models[1]
+        for name, array in sent.arrays.items():
+            np.testing.assert_allclose(after[name], array - 0.1 * (share * a[name] + (1 - share) * b[name]), atol=1e-6)
 
 
 def test_epsilon_weights_are_the_softmax_of_epsilon_over_rho():

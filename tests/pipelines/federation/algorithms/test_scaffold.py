@@ -27,6 +27,16 @@ def test_after_one_full_batch_step_the_variate_is_the_gradient(task, sgd_setting
         np.testing.assert_allclose(reply.arrays[variates.CONTROL + name], found, atol=1e-12)
 
 
+def test_after_several_steps_the_variate_is_the_mean_of_their_gradients(task, sgd_settings, update):
+    """K = 3 of plain SGD: what they moved the weights by, over K times the rate."""
+    given, settings = task(sizes=(30, 5)), sgd_settings(Settings)
+    server, start = scaffold.server(given, settings), given.start()
+    reply, memory = update(scaffold, given, settings, sent=server.sent, memory=None)
+    assert reply.scalars["steps"] == 3
+    for name, array in start.items():
+        np.testing.assert_allclose(memory[name], (array - reply.arrays[name]) / (3 * 0.5), atol=1e-12)
+
+
 def test_a_step_goes_along_the_gradient_less_the_client_s_variate_plus_the_server_s(
     task, sgd_settings, update, gradient
 ):

@@ -16,7 +16,7 @@ def sure_of_one(task):
 def test_the_pool_is_every_client_s_set_in_client_order(task):
     given = task()
     pool = sda_fl.shared(given)
-    assert torch.equal(pool, torch.cat([given.local("a").images, given.local("b").images]))
+    assert torch.equal(pool.images, torch.cat([given.local("a").images, given.local("b").images]))
 
 
 def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sgd_settings):
@@ -28,7 +28,7 @@ def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sg
     model = given.build()
     model.load_state_dict({name: torch.as_tensor(array) for name, array in start.items()})
     labels = torch.cat([local.labels, torch.ones(15, dtype=torch.int64)])
-    loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, pool])), labels)
+    loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, pool.images])), labels)
     for (name, array), found in zip(start.items(), torch.autograd.grad(loss, list(model.parameters()))):
         np.testing.assert_allclose(reply.arrays[name], array - 0.5 * found.numpy(), atol=1e-12)
     assert reply.scalars["pseudo_labelled"] == 1.0
@@ -51,3 +51,11 @@ def test_the_pool_s_images_are_in_the_bill(task, sgd_settings):
     without = federate("fedavg", given, sgd_settings()).cost
     assert with_pool["bytes_up"] - without["bytes_up"] == 40 * 9
     assert with_pool["bytes_down"] - without["bytes_down"] == 2 * 40 * 9
+
+
+def test_a_round_s_pool_is_labelled_once_and_the_next_round_s_anew(task, sgd_settings, monkeypatch):
+    labelled = []
+    logits = sda_fl.logits
+    monkeypatch.setattr(sda_fl, "logits", lambda *given: labelled.append(1) or logits(*given))
+    federate("sda_fl", task(sizes=(30, 10, 20)), sgd_settings(SdaFl, rounds=3, confidence=0.5))
+    assert len(labelled) == 3
