@@ -13,9 +13,10 @@ from pipelines.blocks.dp import Dpsgd
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import NOTHING, Losses, Steps
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import Statement
+from pipelines.privacy.statement import NOT_COVERED, Statement
 
 FLOAT_NOISE = "operating system entropy; normal in float64, rounded to a grid of a thousandth of its deviation"
+CANCELLING = "a server that sends weights under which floating-point sums cancel (docs/privacy.md, pitfall 21)"
 START = "a Gaussian release (dp_moments) to start from, then "
 
 
@@ -143,6 +144,7 @@ class Account:
             noise=f"{own}; before it {noise.source}" if self.before else own,
             accountant=self.accountant,
             sampling=f"Poisson, rate {rate:g}" if rate < 1 else "none",
+            not_covered=(*NOT_COVERED, CANCELLING),
             details={
                 **self.details,
                 "noise_multiplier": self.first,

@@ -28,10 +28,15 @@ class Extra(NamedTuple):
     sensitivity: float
 
 
-EXTRAS = {
-    "quantile": Extra(lambda norms, norm: (norms <= norm).double() - 0.5, 0.5),  # nan counts as above
-    "paper_scalar": Extra(lambda norms, norm: (norms / norm).nan_to_num(1.0).clamp(max=1.0), 1.0),  # in units of C
-}
+def _extra(settings: Dpsgd) -> Extra | None:
+    """quantile's numbers are centred at the quantile itself: their sum is 0 where C is right, for any size of lot, also
+    that of a client whose lots are not of the expected size."""
+    share = settings.clipping_quantile
+    extras = {
+        "quantile": Extra(lambda norms, norm: (norms <= norm).double() - share, max(share, 1 - share)),  # nan is above
+        "paper_scalar": Extra(lambda norms, norm: (norms / norm).nan_to_num(1.0).clamp(max=1.0), 1.0),  # in units of C
+    }
+    return extras.get(settings.clipping)
 
 
 class Clip:
@@ -39,7 +44,7 @@ class Clip:
 
     def __init__(self, settings: Dpsgd):
         self.settings, self.norm = settings, 1.0 if settings.clipping == "auto_s" else settings.clipping_norm
-        self.extra = EXTRAS.get(settings.clipping)
+        self.extra = _extra(settings)
 
     @property
     def sensitivity(self) -> float:
@@ -68,10 +73,10 @@ class Clip:
     def adapt(self, norms: torch.Tensor, noise_multiplier: float, noise: Noise, released: float = math.nan) -> None:
         """The next step's norm.
 
-        `quantile` (Andrew et al. 2021): C exp(-rate (share below C - quantile)), the share being that of the expected
-        lot, from a noisy count. Adap DP-FL's eq. (6) is printed so that it can be read in two ways: `paper_scalar`,
-        the factor times the noisy mean of clipped norms; `paper_vector`, the factor times the norm of the released
-        gradient, which is free. Neither stays where gradients are (dpfl.md 2.3).
+        `quantile` (Andrew et al. 2021): C exp(-rate (count below C - quantile x lot) / expected lot), from a noisy
+        sum. Adap DP-FL's eq. (6) is printed so that it can be read in two ways: `paper_scalar`, the factor times the
+        noisy mean of clipped norms; `paper_vector`, the factor times the norm of the released gradient, which is free.
+        Neither stays where gradients are (dpfl.md 2.3).
 
         Args:
             norms: float64 [lot], of the lot's gradients before scaling. Private: they enter the noisy sum alone.
@@ -83,7 +88,7 @@ class Clip:
             total = self.extra.of(norms, self.norm).sum().numpy()
             mean = float_gaussian.release(total, deviation=deviation, noise=noise).item() / settings.expected_lot
         if mode == "quantile":
-            step = -settings.clipping_rate * (mean + 0.5 - settings.clipping_quantile)
+            step = -settings.clipping_rate * mean
             self._move_to(self.norm * math.exp(min(max(step, -1.0), 1.0)))
         elif mode == "paper_scalar":
             self._move_to(settings.clipping_factor * mean * self.norm)

@@ -81,7 +81,7 @@ def local_sgd(settings: Dpsgd, facts: Facts) -> float:
     rate, smoothness = settings.learning_rate, facts.slope
     chance = noisy * (1 - 1 / facts.clients) / facts.tau
     differing = max(0.0, facts.spread / (rate * facts.tau) ** 2 - chance)
-    gain = settings.prior_distance**2 / (rate * max(1, facts.rounds_left))
+    gain = settings.prior_distance**2 / (rate * settings.rounds)
 
     def excess(tau: float) -> float:
         return gain / tau**2 - 2 * smoothness * rate**2 * (differing * (4 * tau - 3) / 6 + noisy / 2)

@@ -61,9 +61,17 @@ class Client:
             name: float_gaussian.release(array, deviation=account.deviation, noise=self.noise)
             for name, array in cut.items()
         }
-        told = {"steps": account.steps, **account.running, "noise_multiplier": account.noise_multiplier}
+        told = {"steps": account.steps, **account.running, "signal_to_noise": _ratio(noisy, account.deviation)}
+        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": settings.clipping_norm}
         arrays = {name: (base[name] + noisy[name]).astype(np.float32) for name in sent}
         return Payload(arrays, told)
+
+
+def _ratio(released: State, deviation: float) -> float:
+    """By what factor the release's squared norm is above that which noise alone has in the mean: without bias."""
+    squares = sum(float(np.square(array).sum()) for array in released.values())
+    size = sum(array.size for array in released.values())
+    return squares / (size * deviation**2) - 1 if deviation else math.inf
 
 
 def clipped(arrays: State, norm: float) -> State:

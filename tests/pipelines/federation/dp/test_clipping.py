@@ -89,6 +89,24 @@ def test_without_noise_the_norm_settles_at_the_quantile(quantile):
     assert own.norm == pytest.approx(settled, rel=0.35)
 
 
+@pytest.mark.parametrize("quantile", [0.2, 0.8])
+def test_the_quantile_is_found_by_a_client_whose_lots_are_a_seventh_of_the_expected(quantile):
+    """28 records at rate 0.2 where 40 are expected, as of the digits' client with few labels."""
+    rng = np.random.default_rng(0)
+    own = clip("quantile", clipping_quantile=quantile, clipping_norm=1.0, expected_lot=40.0)
+    for _ in range(4000):
+        own.adapt(torch.from_numpy(rng.lognormal(0, 1, rng.binomial(28, 0.2))), 0.0, generator())
+    settled = np.exp(np.sqrt(2) * torch.erfinv(torch.tensor(2 * quantile - 1)).item())
+    assert own.norm == pytest.approx(settled, rel=0.35)
+
+
+@pytest.mark.parametrize("quantile", [0.2, 0.5, 0.9])
+def test_no_record_moves_the_second_sum_by_more_than_its_sensitivity(quantile):
+    own = clip("quantile", clipping_quantile=quantile)
+    numbers = own.extra.of(torch.tensor([0.0, 0.5, 0.6, math.nan, math.inf], dtype=torch.float64), 0.5)
+    assert numbers.abs().max().item() == pytest.approx(own.extra.sensitivity)
+
+
 def test_with_the_noise_of_a_small_budget_it_still_holds():
     rng, own = np.random.default_rng(0), clip("quantile", clipping_norm=1.0, expected_lot=78.0)
     stream, seen = generator(), []

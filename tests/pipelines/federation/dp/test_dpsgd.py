@@ -107,6 +107,24 @@ def test_momentum_stays_at_the_client_from_round_to_round():
     np.testing.assert_allclose(second, 1.5 * first, atol=1e-3)
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "adam_corrected"])
+def test_adams_moments_stay_at_the_client_from_round_to_round(optimiser):
+    """Two rounds without noise from the same weights, by hand: Adam begun anew would make of the second gradient what
+    it made of the first."""
+    own = client(epsilon=math.inf, local_steps=1, optimiser=optimiser, learning_rate=0.01, sampling_rate=0.5)
+    gradients, moves = [], []
+    for _ in range(2):
+        moves.append(moved(update(own)))
+        gradients.append(np.concatenate([p.grad.numpy().ravel() for p in own.model.parameters()]))
+    mean = (0.9 * 0.1 * gradients[0] + 0.1 * gradients[1]) / (1 - 0.9**2)
+    square = (0.999 * 0.001 * gradients[0] ** 2 + 0.001 * gradients[1] ** 2) / (1 - 0.999**2)
+    seen = square > 1e-7  # above what either adds or cuts at
+    expected = -0.01 * mean[seen] / np.sqrt(square[seen])
+    assert seen.mean() > 0.3
+    np.testing.assert_allclose(moves[1][seen], expected, rtol=5e-3, atol=1e-5)
+    assert np.abs(moves[1][seen] - 0.01 * -np.sign(gradients[1][seen])).max() > 1e-3  # of an Adam begun anew
+
+
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adam_corrected"])
 @pytest.mark.parametrize("clipping", ["const", "quantile", "auto_s"])
 def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimiser, clipping):

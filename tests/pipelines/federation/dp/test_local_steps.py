@@ -72,7 +72,7 @@ def test_local_sgd_minimises_its_bound(own, spread, distance):
     noisy = own.clipping_norm**2 / 50 + local_steps.noise_power(how, own)
     differing = max(0.0, spread / (0.5 * own.tau) ** 2 - noisy * 0.9 / own.tau)
     drift = differing * (GRID - 1) * (2 * GRID - 1) / 6 + noisy * (GRID - 1) / 2
-    bound = distance**2 / (0.5 * own.rounds_left * GRID) + 2 * own.slope * 0.25 * drift
+    bound = distance**2 / (0.5 * how.rounds * GRID) + 2 * own.slope * 0.25 * drift
     assert local_steps.local_sgd(how, own) == pytest.approx(GRID[bound.argmin()], abs=2e-3)
 
 

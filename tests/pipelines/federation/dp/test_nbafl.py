@@ -97,7 +97,8 @@ def test_the_printed_way_clips_weights_not_updates():
 
 
 def test_a_client_tells_nothing_of_its_training():
-    assert set(update(client()).scalars) == {"steps", "epsilon_spent", "epsilon_by_pld", "noise_multiplier"}
+    of_its_account = {"steps", "epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm"}
+    assert set(update(client()).scalars) == {*of_its_account, "signal_to_noise"}  # the last is of what was released
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 3e38])
@@ -129,3 +130,16 @@ def test_a_budget_beyond_all_measure_is_no_arithmetic_error(epsilon):
     own = account(epsilon, bound="paper")
     own.take(1)
     assert own.spent()["epsilon_spent"] == math.inf and own.statement(OsEntropy()).guarantee == "none"
+
+
+def test_what_is_told_of_a_round_is_public_and_its_ratio_has_no_bias():
+    """Clipped to C, the update has a squared norm of C^2: over d deviations squared, beside noise alone."""
+    ratios = []
+    for seed in range(40):
+        told = update(client(epsilon=10.0, seed=seed, clipping_norm=0.5)).scalars
+        assert told["clipping_norm"] == 0.5
+        ratios.append(told["signal_to_noise"])
+    own = account(10.0)
+    size = sum(array.size for array in START.values())
+    spread = np.std(ratios) / math.sqrt(len(ratios))
+    assert np.mean(ratios) == pytest.approx(0.25 / (size * own.deviation**2), abs=4 * spread)
