@@ -185,4 +185,12 @@ CASES = {
         published={"mnist": 0.9356, "fashion_mnist": 0.7848},
         own=ADAP_FALLS,
     ),
+    "adap, falling noise, quantile": Case(  # its whole, with a clip mode that stays where gradients are
+        "adap",
+        SHARDS,
+        2.0,
+        {**ADAP, "noise_control": "falling_loss", "clipping": "quantile"},
+        published={"mnist": 0.9415, "fashion_mnist": 0.7956},
+        own=ADAP_FALLS,
+    ),
 }

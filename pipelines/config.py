@@ -97,9 +97,6 @@ class Params(Block):
             raise mistake(f"{where}.activation", block.activation, "'relu' where the network is resnet")
         if not isinstance(block, Dpsgd):
             return block
-        if block.local_steps_rule != "fixed" and block.noise_multiplier is None:
-            rule = "a float above 0 where local_steps_rule is not fixed: it decides how many steps there are"
-            raise mistake(f"{where}.noise_multiplier", None, rule)
         if block.noise_control == "scheduled" and block.local_steps_rule != "fixed":
             rule = "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
             raise mistake(f"{where}.local_steps_rule", block.local_steps_rule, rule)

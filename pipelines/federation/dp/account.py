@@ -61,10 +61,11 @@ class Account:
 
     @property
     def planned(self) -> int:
-        """Steps at most."""
+        """Steps at most. A rule for local steps deals out those that given noise leaves, or those that the noise was
+        planned for: then every client has as many, whatever its budget."""
         settings = self.settings
-        fixed = settings.local_steps_rule == "fixed"
-        return settings.rounds * (settings.local_steps if fixed else settings.most_local_steps)
+        dealt = settings.local_steps_rule != "fixed" and settings.noise_multiplier is not None
+        return settings.rounds * (settings.most_local_steps if dealt else settings.local_steps)
 
     @property
     def left(self) -> int:

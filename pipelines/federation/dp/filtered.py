@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field
 
 from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.scheduled import falling, rounds_a_stair
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
 
@@ -13,7 +14,8 @@ GRID = 0.99
 
 @dataclass
 class Filtered(Account):
-    """`steps_taken`: what happened. The PLD figure of the statement is that of the plan without any decay."""
+    """`steps_taken`: what happened. Where no noise multiplier is given, the first is planned for noise that falls after
+    every round, so that no decay costs a round; a given one for no decay at all. So is the statement's PLD figure."""
 
     steps_taken: list[Steps] = field(default_factory=list)
 
@@ -23,6 +25,12 @@ class Filtered(Account):
         spent = accounting.schedule_rdp(schedule=self.before, order=order)
         self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order, spent)
         self.affordable = self._allowed(self.planned)
+
+    def scheduled(self, first: float, count: int) -> list[Steps]:
+        if self.settings.noise_multiplier is not None:
+            return super().scheduled(first, count)
+        lowest = self.settings.noise_decay ** (rounds_a_stair(self.settings) - 1)  # of a stair, at its end
+        return falling(self.settings, first * lowest, count)
 
     def take(self, asked: int, factor: float = 1.0) -> int:
         """At `factor` times the first noise multiplier, not below the least: a server may ask, the filter decides."""

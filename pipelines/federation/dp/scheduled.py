@@ -4,6 +4,7 @@ that no filter is needed and every order and PLD may be claimed by."""
 import math
 from dataclasses import dataclass
 
+from pipelines.blocks.dp import Dpsgd
 from pipelines.federation.dp.account import Account
 from pipelines.privacy.accounting import Steps
 
@@ -13,26 +14,32 @@ STAIRS = 24  # different noises at most: each is costed at every order
 @dataclass
 class Scheduled(Account):
     def scheduled(self, first: float, count: int) -> list[Steps]:
-        """`local_steps` of them a round; each round's noise is `noise_decay` times the last one's, or, where there are
-        more rounds than stairs, falls for several rounds at once."""
-        per = self.settings.local_steps * self._rounds_a_stair
-        return [
-            Steps(first * self._factor(stair * per), self.sampling_rate, min(per, count - stair * per))
-            for stair in range(math.ceil(count / per))
-        ]
+        return falling(self.settings, first, count)
 
     def take(self, asked: int, factor: float = 1.0) -> int:
         """Not beyond the round of the plan that the next step falls in: a step's noise follows from how many came
         before it, whatever a server asks for."""
-        self.noise_multiplier = self.first * self._factor(self.steps)
+        self.noise_multiplier = self.first * fallen(self.settings, self.steps)
         left = self.settings.local_steps - self.steps % self.settings.local_steps
         return super().take(min(asked, left))
 
-    @property
-    def _rounds_a_stair(self) -> int:
-        return math.ceil(self.settings.rounds / STAIRS)
 
-    def _factor(self, before: int) -> float:
-        """On the noise of the step that comes after so many."""
-        number = before // self.settings.local_steps
-        return self.settings.noise_decay ** (number - number % self._rounds_a_stair)
+def falling(settings: Dpsgd, first: float, count: int) -> list[Steps]:
+    """`local_steps` of them a round; each round's noise is `noise_decay` times the last one's, or, where there are more
+    rounds than stairs, falls for several rounds at once."""
+    per = settings.local_steps * rounds_a_stair(settings)
+    return [
+        Steps(first * fallen(settings, stair * per), settings.sampling_rate, min(per, count - stair * per))
+        for stair in range(math.ceil(count / per))
+    ]
+
+
+def fallen(settings: Dpsgd, before: int) -> float:
+    """The factor on the noise of the step that comes after so many."""
+    number = before // settings.local_steps
+    return settings.noise_decay ** (number - number % rounds_a_stair(settings))
+
+
+def rounds_a_stair(settings: Dpsgd) -> int:
+    """That have the noise of the first of them."""
+    return math.ceil(settings.rounds / STAIRS)

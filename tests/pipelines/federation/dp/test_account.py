@@ -240,15 +240,34 @@ def test_what_came_before_is_part_of_the_budget(control):
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.9})
     own, alone = accounts.account(8.0, 1e-5, settings, BEFORE), accounts.account(8.0, 1e-5, settings)
     assert own.first > alone.first and own.affordable >= 5
-    taken = sum(own.take(2) for _ in range(3))
-    everything = [*BEFORE, *own.scheduled(own.first, taken)]
-    spent = accounting.schedule_epsilon(schedule=everything, delta=1e-5)
+    assert sum(own.take(2) for _ in range(3)) >= 5
+    assert own.taken[0] == BEFORE[0]
+    spent = accounting.schedule_epsilon(schedule=own.taken, delta=1e-5)
     assert spent <= 8.0 and own.epsilon_spent <= 8.0 + 1e-9
     assert own.epsilon_spent >= spent - 1e-9
     assert 0 < accounting.total_epsilon(costs=[own.cost], delta=1e-5) <= 8.0 + 1e-6
     statement = own.statement(OsEntropy(), 2e-5)
     assert statement.delta == 2e-5 and statement.epsilon <= 8.0
     assert "to start from" in statement.mechanism and "OpenDP" in statement.noise
+
+
+@pytest.mark.parametrize("control", ["falling_loss", "plateau"])
+@pytest.mark.parametrize("rounds", [6, 60])
+def test_noise_of_ones_own_lasts_for_all_rounds_though_it_falls_after_each(control, rounds):
+    """60 rounds are planned in stairs of three: by what is left at the end of each."""
+    settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.97, "noise_least": 0.01, "rounds": rounds})
+    own = accounts.account(3.0, 1e-5, settings)
+    assert [own.take(2, 0.97**number) for number in range(rounds)] == [2] * rounds
+    assert 2.8 < own.epsilon_spent <= 3.0
+
+
+def test_a_rule_deals_out_the_steps_that_noise_of_its_own_was_planned_for():
+    """As many for every client, whatever its budget, and no more than the plan however many it asks for at once."""
+    settings = Dpsgd(**{**DPSGD, "local_steps_rule": "ratio"})
+    small, large = (accounts.account(epsilon, 1e-5, settings) for epsilon in (1.0, 10.0))
+    assert small.planned == small.affordable == large.affordable == 6 and small.first > large.first
+    assert [large.take(count) for count in (5, 5)] == [5, 1]
+    assert 9.9 < large.epsilon_spent <= 10.0
 
 
 def test_a_budget_that_is_gone_before_the_first_step_is_refused():
