@@ -4,7 +4,8 @@ _UNIT = (
     "A cell is one client in one run (seed); every figure is a mean over cells, on the client's whole private test "
     "part after fine-tuning at home, last round, nothing selected, unless its column says otherwise. Macro-F1 is over "
     "the classes that the test part holds. {against} Intervals are bootstrap intervals over cells of paired "
-    "differences; cells of one seed share its partition and noise, so with few seeds they are somewhat narrow."
+    "differences; cells of one seed share its partition and noise, so with few seeds they are somewhat narrow: what a "
+    "difference is in each seed says whether another seed could turn it."
 )
 _LOCAL = "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
 _ALONE = _LOCAL.format(", and to `random_init`, each client alone with the same fine-tuning as they")
@@ -80,10 +81,11 @@ ROADS = _joined(
     ),
 )
 NEWCOMERS = (
-    "Each client of `new_clients.held_out` in turn: every method trains on the images of the other clients alone; the "
-    "newcomer labels a few records of its train part, drawn anew in each repetition, takes a fixed number of Adam "
-    "steps on all of them from the model that it is handed, and is tested on its own test part, and on the global test "
-    "set. Nothing is selected. `random_init` hands out an untrained model: those few labels and nothing else.\n\n"
+    "Five clients, Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10. Each of `new_clients.held_out` in turn: every method "
+    "trains on the images of the other clients alone; the newcomer labels a few records of its train part, drawn anew "
+    "in each repetition, takes a fixed number of Adam steps on all of them from the model that it is handed, and is "
+    "tested on its own test part, and on the global test set. Nothing is selected. `random_init` "
+    "hands out an untrained model: those few labels and nothing else.\n\n"
     "Rounds are those of the shared training of PPPFL, FedMeta and FedAvg, the paper's thirty or ten times as many. A "
     "run has one number of rounds, and images of its own, the same for all of its methods.\n\n"
     "A cell is one newcomer in one draw of one run (seed). Cells of one newcomer share its test part and the models, "
@@ -92,8 +94,9 @@ NEWCOMERS = (
     "table: no figure stands beside ours.\n\n" + _PRIVACY
 )
 FIGURE2 = _joined(
-    "PPPFL with its moving average and its cosine cycles each on and off. The paper prints curves alone, so no figure "
-    "stands beside ours. Its code has neither. In the picture a band reaches from the least to the most of the seeds.",
+    "PPPFL with its moving average and its cosine cycles each on and off; Dirichlet 0.5, epsilons 1, 3, 5, 8 and 10. "
+    "The paper prints curves alone, so no figure stands beside ours. Its code has neither. In the picture a band "
+    "reaches from the least to the most of the seeds.",
     _PRIVACY,
     against="Differences are to neither of the two.",
 )

@@ -38,9 +38,14 @@ OUTCOME = [
     DIFFERENCE,
     interval("less `random_init` [95 %]", "over_random_init"),
     OURS,
+    text("in each seed", "pppfl_by_seed"),
 ]
 ROUNDS = figure("rounds", "rounds", ".0f")
-EVERYONES = figure("before it, global test set", "global_before")
+EVERYONES = [
+    figure("before it, global test set", "global_before"),
+    figure("after it, global test set", "global_after"),
+]
+LATER = ("after it, global test set", "up", "down", "seconds")  # earlier runs may have none: then there is no column
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),
@@ -59,7 +64,7 @@ METHODS = [
     figure("spread", "spread"),
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
-    EVERYONES,
+    *EVERYONES,
     *SELECTED,
     *PAPER,
     EPSILON,
@@ -70,7 +75,7 @@ ROADS = [
     *OUTCOME,
     figure("macro-F1", "macro_f1"),
     figure("before fine-tuning", "accuracy_before"),
-    EVERYONES,
+    *EVERYONES,
     EPSILON,
     ROUNDS,
     *COST,
@@ -122,6 +127,7 @@ NEWCOMERS = [
     interval("less `random_init` [95 %]", "over_random_init"),
     OURS,
     text("newcomers with `pppfl` ahead", "pppfl_ahead"),
+    *COST[:3],
 ]
 GAINS = [
     text("images", "generator"),
@@ -139,12 +145,13 @@ def page(
     name: str, title: str, notes: str, columns: list[Column], rows: list[dict], seeds: dict[str, list[int]]
 ) -> str:
     """The whole file. rows: of a table of `tables.py`. seeds: of each data set's runs."""
+    shown = [(header, show) for header, show in columns if header not in LATER or any(show(row) != "–" for row in rows)]
     parts = [f"# {title}", f"`python -m experiments {name}`", *notes.split("\n\n")]
     for dataset, own in by(rows, "dataset").items():
         told = ", ".join(map(str, seeds[dataset]))
         parts += [
             f"## {dataset}, {'seeds' if len(seeds[dataset]) > 1 else 'seed'} {told}",
-            _table(columns, own),
+            _table(shown, own),
         ]
     return "\n\n".join([*parts, f"![{title}]({name}.png)"]) + "\n"
 

@@ -40,21 +40,22 @@ def figures(params: Params, run: Run) -> dict:
         found["fidelity"] = _fidelity(params, run.dataset)
     if run.newcomers:
         (generator,) = params.synthesis.generators
-        study = read_json(paths.new_clients(run.dataset, generator) / "results.json")
-        found["newcomers"] = {"generator": generator, **{name: study[name] for name in STUDY}}
+        folder = paths.new_clients(run.dataset, generator)
+        study, costs = read_json(folder / "results.json"), read_json(folder / paths.COST)
+        found["newcomers"] = {"generator": generator, **{name: study[name] for name in STUDY}, **costs}
     return found
 
 
 def _method(folder, rounds: bool) -> dict:
     """Its figures over the rounds and its cost, and by client: scores on the client's own test part, {"accuracy",
-    "macro_f1"} after fine-tuning and {"accuracy_before", "macro_f1_before"} before it, and the shared model's accuracy
-    on the global test set."""
+    "macro_f1"} after fine-tuning and {"accuracy_before", "macro_f1_before"} before it, and its accuracy on the global
+    test set, {"global_before", "global_after"}."""
     results, cost = read_json(folder / "results.json"), read_json(folder / paths.COST)
     clients = {
         client: {
             **entry["after"],
             **{f"{name}_before": value for name, value in entry["before"].items()},
-            "global_before": entry["global_before"],
+            **{f"global_{when}": entry[f"global_{when}"] for when in ("before", "after")},
         }
         for client, entry in results["clients"].items()
     }

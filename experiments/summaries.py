@@ -8,13 +8,14 @@ from pipelines import seeds
 from pipelines.evaluation import intervals
 
 Cells = dict[tuple[int, str], float]
+LATER = ("global_after",)  # what earlier runs did not keep
 SELECTED = ("selected_mean_accuracy", "bmta", "bmt_f1")
 
 
 def cells(rows: list[dict], method: str, field: str) -> Cells:
     """{(seed, client): value} over the runs that have the method."""
     return {
-        (row["seed"], client): entry[field]
+        (row["seed"], client): entry.get(field) if field in LATER else entry[field]
         for row in rows
         if method in row["methods"]
         for client, entry in row["methods"][method]["clients"].items()
@@ -29,6 +30,13 @@ def newcomers_cells(rows: list[dict], algorithm: str, labels: int, field: str) -
         for cell in row["newcomers"]["cells"]
         if (cell["algorithm"], cell["labels"]) == (algorithm, labels)
     }
+
+
+def newcomers_costs(rows: list[dict], algorithm: str, field: str) -> float | None:
+    """The mean over newcomers and runs of what the shared training cost; None where a run did not keep it."""
+    kept = [row["newcomers"].get("costs") for row in rows]
+    own = [cost for costs in kept for cost in costs or () if cost["algorithm"] == algorithm]
+    return mean([float(cost[field]) for cost in own]) if all(kept) else None
 
 
 def ahead(one: Cells, other: Cells) -> str:
@@ -80,6 +88,14 @@ def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval | None:
         return None
     differences = {cell: round(one[cell] - other[cell], 12) for cell in both}  # equal ones differ in the last bits
     return intervals.over_cells(differences, seed=seeds.derive(0, *names))
+
+
+def by_seed(one: Cells, other: Cells) -> str:
+    """The mean difference in each seed: cells of one share their partition and noise, seeds share nothing."""
+    found = {}
+    for cell in sorted(one.keys() & other.keys()):
+        found.setdefault(cell[0], []).append(one[cell] - other[cell])
+    return ", ".join(f"{np.mean(differences):+.3f}" for differences in found.values())
 
 
 def ends(name: str, interval: intervals.Interval | None) -> dict:

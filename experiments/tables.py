@@ -8,6 +8,7 @@ from experiments.summaries import (
     Cells,
     accuracies_in_both,
     by,
+    by_seed,
     cells,
     ends,
     generators,
@@ -92,7 +93,10 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
                 | {"accuracy": mean(accuracy), **over_clients(accuracy)}
                 | _over(alone, accuracy, dataset, method)
                 | _under(ours.get(generator or single), accuracy, dataset, method)
-                | {field: mean(cells(own, method, field)) for field in ("macro_f1", "accuracy_before", "global_before")}
+                | {
+                    field: mean(cells(own, method, field))
+                    for field in ("macro_f1", "accuracy_before", "global_before", "global_after")
+                }
                 | selected(own, method)
                 | {field: over_runs(own, method, field) for field in (*ONCE, *SECONDS)}
                 | {"guarantee": entry["guarantee"], "upper_bound": entry["upper_bound"]}
@@ -112,4 +116,5 @@ def _over(alone: dict[str, Cells], accuracy: Cells, dataset: str, method: str) -
 def _under(ours: Cells | None, accuracy: Cells, dataset: str, method: str) -> dict:
     """PPPFL less it, on the same images; of what reads none only where there is one generator to be meant."""
     compared = bool(ours) and not method.startswith("pppfl/")
-    return ends("pppfl_over_it", paired(ours, accuracy, dataset, method, "pppfl") if compared else None)
+    found = ends("pppfl_over_it", paired(ours, accuracy, dataset, method, "pppfl") if compared else None)
+    return {**found, "pppfl_by_seed": by_seed(ours, accuracy) if compared else None}

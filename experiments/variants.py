@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from experiments import published
 from experiments.plans import GROUPS, NEWCOMERS, STABILISERS, of_images
 from experiments.published import beside
-from experiments.summaries import ahead, by, cells, ends, generators, mean, newcomers_cells, paired, selected
+from experiments.summaries import (
+    ahead,
+    by,
+    cells,
+    ends,
+    generators,
+    mean,
+    newcomers_cells,
+    newcomers_costs,
+    paired,
+    selected,
+)
 
 
 def table5(rows: list[dict]) -> list[dict]:
@@ -86,6 +97,7 @@ def _handed_out(dataset: str, labels: int, rounds: int, rows: list[dict]) -> lis
             | ends("over_random_init", over_bar)
             | ends("pppfl_over_it", pppfl)
             | {"pppfl_ahead": ahead(ours, accuracy) if rival else None}
+            | {field: newcomers_costs(rows, method, field) for field in ("bytes_up", "bytes_down", "seconds")}
         )
     return found
 

@@ -10,6 +10,7 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
             "accuracy_before": before,
             "macro_f1_before": before - 0.1,
             "global_before": 0.2,
+            "global_after": 0.1,
         }
         for number, accuracy in enumerate(accuracies)
     }

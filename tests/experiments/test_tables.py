@@ -1,8 +1,9 @@
 """Tables from hand-made runs whose means are known."""
 
 import pytest
+from kept_runs import method, run
 
-from experiments import published, summaries, tables
+from experiments import pages, published, summaries, tables
 
 SELECTED = ("selected_mean_accuracy", "bmta_test_selected", "bmt_f1_test_selected")
 
@@ -156,3 +157,27 @@ def test_of_two_generators_pppfl_is_held_against_what_learnt_from_the_same(of_ta
     over = {row["generator"]: row["pppfl_over_it"] for row in table if row["method"] == "fedavg"}
     assert over == {"dp_moments": pytest.approx(0.15), "datalens": pytest.approx(0.25)}
     assert line(table, method="local")["pppfl_over_it"] is None
+
+
+def test_a_difference_is_told_in_each_seed_by_itself():
+    rows = [
+        run(seed, {"pppfl/datalens": method(0.6, 0.7), "fedavg/datalens": method(0.5 + seed / 10, 0.7)})
+        for seed in (0, 2)
+    ]
+    (entry,) = [row for row in tables.table2(rows) if row["method"] == "fedavg"]
+    assert entry["pppfl_by_seed"] == "+0.050, -0.050"
+    assert entry["pppfl_over_it"] == pytest.approx(0.0)
+
+
+def test_what_earlier_runs_did_not_keep_is_no_figure_and_no_column():
+    rows = [run(0, {"pppfl/datalens": method(0.6, 0.7), "fedavg/datalens": method(0.5, 0.7)})]
+    table = tables.table2(rows)
+    assert [row["global_after"] for row in table] == pytest.approx([0.1, 0.1])
+    header = "after it, global test set"
+    assert header in pages.page("t", "T", "", pages.METHODS, table, {"mnist": [0]})
+    for client in rows[0]["methods"]["fedavg/datalens"]["clients"].values():
+        del client["global_after"]
+    table = tables.table2(rows)
+    assert [row["global_after"] for row in table] == [pytest.approx(0.1), None]
+    page = pages.page("t", "T", "", pages.METHODS, [row for row in table if row["method"] == "fedavg"], {"mnist": [0]})
+    assert header not in page and "before it, global test set" in page

@@ -89,3 +89,18 @@ def test_newcomers_after_more_rounds_stand_apart():
     ]
     assert [row["over_random_init"] for row in table[::2]] == pytest.approx([0.0, 0.3])
     assert [row["cells"] for row in table] == 4 * [2]
+
+
+def test_newcomers_costs_are_of_the_shared_training_where_all_runs_kept_them():
+    rows = [newcomers(seed, {"pppfl": [0.5], "random_init": [0.4]}) for seed in (0, 1)]
+    assert {row["bytes_up"] for row in variants.newcomers(rows)} == {None}
+    cost = {"bytes_up": 10, "bytes_down": 20, "seconds": 3.0}
+    for factor, row in enumerate(rows, start=1):
+        row["newcomers"]["costs"] = [
+            {"algorithm": name, "client": "c0", **{field: factor * value for field, value in cost.items()}}
+            for name in ("pppfl", "random_init")
+        ]
+    (first, _) = variants.newcomers(rows)
+    assert (first["bytes_up"], first["bytes_down"], first["seconds"]) == (15, 30, 4.5)
+    del rows[0]["newcomers"]["costs"]
+    assert variants.newcomers(rows)[0]["bytes_up"] is None
