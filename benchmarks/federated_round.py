@@ -6,7 +6,7 @@ Five clients with as many images as MNIST's profile says, the MNIST CNN, one loc
 query). Bare is the loop that a tutorial would write: the same network, batches of the same size, the same optimiser or
 learn2learn call, records already tensors, and nothing sent, kept or summed. Both take turns on one thread; process CPU
 time, least of several rounds. `evaluation_share`: the shared model of every fifth round scored on the 10,000 images of
-a test set, as a share of a run of 30 rounds.
+a test set, as a share of 30 rounds and of itself: of what a stage does besides, fine-tuning, nothing is counted.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from models import classifiers
 from pipelines import config
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
+from pipelines.federation import methods
 from pipelines.federation import task as tasks
 from pipelines.federation.messages import Payload
 from pipelines.federation.task import Task
@@ -72,7 +73,7 @@ class Round:
     """One round of an algorithm over all clients, again and again from the same start."""
 
     def __init__(self, name: str, settings, task: Task):
-        self.module = tasks.algorithm(name)
+        self.module = tasks.algorithm(methods.module(name))
         self.engine = tasks.in_process(self.module, task, settings, tasks.extra(self.module, task))
         self.server = self.module.server(task, settings)
 
@@ -104,10 +105,11 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     params = config.load()
-    ways = {"fedavg": bare_sgd, "fedprox": bare_sgd, "scaffold": bare_sgd, "pppfl": bare_maml}
+    ways = dict.fromkeys(("fedavg", "fedprox", "fednova", "scaffold"), bare_sgd)
+    ways |= dict.fromkeys(("pppfl", "pppfl_paper"), bare_maml)
     rows = []
     for name, bare in ways.items():
-        settings = params.training("mnist", "meta" if name == "pppfl" else name)
+        settings = params.training("mnist", methods.block(name))
         rows.append(measured(name, settings, bare, params.profiles["mnist"].images, repeats))
     test, model = images(TEST, 9), BUILD()
     scored = min(seconds(lambda: scores(model, test)) for _ in range(3)) * SCORED
