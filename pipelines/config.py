@@ -100,10 +100,18 @@ class Params(Block):
         if block.noise_control == "scheduled" and block.local_steps_rule != "fixed":
             rule = "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
             raise mistake(f"{where}.local_steps_rule", block.local_steps_rule, rule)
-        if block.noise_control == "scheduled" and block.noise_decay**block.rounds < LEAST_FALL:
+        falls = block.noise_control in ("falling_loss", "plateau")
+        if falls and block.local_steps_rule != "fixed" and block.noise_multiplier is None:
+            rule = f"a float above 0 where noise_control is {block.noise_control} and local_steps_rule not fixed"
+            raise mistake(f"{where}.noise_multiplier", None, rule)
+        if block.local_steps_rule != "fixed" and block.most_local_steps < block.local_steps:
+            rule = f"at least local_steps, {block.local_steps}"
+            raise mistake(f"{where}.most_local_steps", block.most_local_steps, rule)
+        planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
+        if planned and block.noise_decay**block.rounds < LEAST_FALL:
             rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
             raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
-        if block.noise_control in ("falling_loss", "plateau") and block.noise_decay < LEAST_DECAY:
+        if falls and block.noise_decay < LEAST_DECAY:
             rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
             raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
         if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:

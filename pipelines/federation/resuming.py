@@ -23,7 +23,7 @@ from pipelines.training.tensors import State
 EVERY = 60.0  # seconds of rounds, at most, that a killed run does again
 PLAIN = (dict, list, tuple, int, float, str, type(None))  # what of a server's state moves; the rest is as it began
 ROOT = Path(__file__).parents[2]
-SOURCES = ("models", "pipelines/blocks", "pipelines/federation", "pipelines/training")
+SOURCES = ("models", "pipelines/blocks", "pipelines/federation", "pipelines/training", "pipelines/seeds.py")
 
 
 @dataclass
@@ -42,11 +42,12 @@ class Journal:
 
     Args:
         folder: where it is kept; None keeps nothing. Whoever names it removes it, once what came of the run is safe.
-        name: tells the runs of one folder apart; a run of other settings, data or code must have another.
+        name: tells the runs of one folder apart; a run of other settings or data must have another.
+        stamp: of code, machine and whatever else the bytes follow from: rounds under another one begin anew.
     """
 
-    def __init__(self, folder: Path | None = None, name: str = "run"):
-        self.folder, self.name, self.last = folder, name, time.perf_counter()
+    def __init__(self, folder: Path | None = None, name: str = "run", stamp: str = ""):
+        self.folder, self.name, self.stamp, self.last = folder, name, stamp, time.perf_counter()
 
     def once(self, make: Callable[[], tuple]) -> tuple:
         """What a run begins from, on disk before anything uses it: a release within it is drawn once."""
@@ -62,6 +63,9 @@ class Journal:
         """
         if (found := self._read("rounds")) is None:
             return begun
+        if found.pop("stamp") != self.stamp:
+            self._path("rounds").unlink()  # before a noisy round is drawn again: no two draws of one lie on the disk
+            return begun
         engine.memories = found.pop("memories")
         return Progress(**{**found, "state": replace(begun.state, **found["state"])})
 
@@ -72,7 +76,7 @@ class Journal:
         values = {one.name: getattr(now.state, one.name) for one in fields(now.state)}
         state = {name: value for name, value in values.items() if isinstance(value, PLAIN)}
         whole = {one.name: getattr(now, one.name) for one in fields(now)}
-        self._write("rounds", {**whole, "state": state, "memories": engine.memories})
+        self._write("rounds", {**whole, "stamp": self.stamp, "state": state, "memories": engine.memories})
         self.last = time.perf_counter()
 
     def _write(self, what: str, content: object) -> None:
@@ -80,7 +84,7 @@ class Journal:
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(what)
-        beside = path.with_suffix(".partial")
+        beside = path.with_suffix(f"{path.suffix}.partial")
         try:
             torch.save(_packed(content), beside)
             os.replace(beside, path)
@@ -90,7 +94,11 @@ class Journal:
             raise UserError(f"Could not write the checkpoint {path}: {error}. The one before it is whole.") from None
 
     def _read(self, what: str):
-        if self.folder is None or not (path := self._path(what)).exists():
+        if self.folder is None:
+            return None
+        path = self._path(what)
+        path.with_suffix(f"{path.suffix}.partial").unlink(missing_ok=True)  # whole or not, nothing was made of it
+        if not path.exists():
             return None
         try:
             return _unpacked(torch.load(path, weights_only=True))
@@ -105,9 +113,12 @@ class Journal:
 
 
 def stamp(*facts: bytes) -> str:
-    """A name for a run by all that it depends on, and the code that runs it."""
-    sources = (path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py")))
-    parts = (hashlib.sha256(fact).digest() for fact in (*facts, *(path.read_bytes() for path in sources)))
+    """Of what a run depends on, the code that runs it, and what this machine makes of it."""
+    sources = (
+        path for name in SOURCES for path in sorted([ROOT / name, *(ROOT / name).rglob("*.py")]) if path.is_file()
+    )
+    machine = f"{torch.__version__} {torch.get_num_threads()} {torch.cuda.is_available()}".encode()
+    parts = (hashlib.sha256(fact).digest() for fact in (machine, *facts, *(path.read_bytes() for path in sources)))
     return hashlib.sha256(b"".join(parts)).hexdigest()[:24]
 
 

@@ -83,7 +83,7 @@ def federate(name: str, task: Task, settings: Block, unfinished: Path | None = N
     module = algorithm(name)
     held = extra(module, task)
     engine, first = in_process(module, task, settings, held), module.server(task, settings)
-    journal = resuming.Journal(unfinished, _stamp(name, task, settings, first.weights) if unfinished else "")
+    journal = resuming.Journal(unfinished, _stamp(name, task, settings) if unfinished else "")
     history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name, journal=journal)
     for pool in held.values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += pool.images.numel()
@@ -91,13 +91,14 @@ def federate(name: str, task: Task, settings: Block, unfinished: Path | None = N
     return history
 
 
-def _stamp(name: str, task: Task, settings: Block, start: State) -> str:
+def _stamp(name: str, task: Task, settings: Block) -> str:
     """Of all that the run's models follow from."""
-    warps = task.augmentation and task.augmentation.model_dump()
-    said = [name, settings.model_dump(), task.epsilons, warps, task.seed, sorted(task.data)]
+    warps, model = task.augmentation and task.augmentation.model_dump(), task.build()
+    where = str(next(model.parameters()).device)
+    said = [name, settings.model_dump(), task.epsilons, warps, task.seed, sorted(task.data), where]
     arrays = [array for _, data in sorted(task.data.items()) for array in (data.images, data.labels)]
     facts = [json.dumps(standard(said), sort_keys=True).encode()]
-    return resuming.stamp(*facts, *(array.tobytes() for array in (*arrays, *start.values())))
+    return resuming.stamp(*facts, *(array.tobytes() for array in (*arrays, *state_of(model).values())))
 
 
 def in_process(module: ModuleType, task: Task, settings: Block, held: dict) -> InProcess:

@@ -121,3 +121,22 @@ def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
     )
     content["dp_baselines"]["algorithms"] = ["dpsgd"]
     load(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("adap", {"rounds": 800}, "must be nearer to 1: over 800 rounds the noise would fall"),
+        ("agn", {"noise_decay": 0.9, "rounds": 70}, "must be nearer to 1: over 70 rounds"),
+        ("adap", {"local_steps_rule": "ratio"}, "'noise_multiplier' parameter of dp_baselines.adap"),
+        ("ali", {"most_local_steps": 1}, "must be at least local_steps, 2"),
+    ],
+)
+def test_noise_that_cannot_be_planned_is_one_sentence_and_given_noise_need_not_be(name, changes, said):
+    content = shipped()
+    content["dp_baselines"]["algorithms"] = [name]
+    content["prepare"]["public_fraction"] = 0.1
+    content["dp_baselines"][name] |= changes
+    assert said in mistakes(content)[0]
+    content["dp_baselines"][name] |= {"noise_multiplier": 2.0, "most_local_steps": 100}
+    load(content)

@@ -47,8 +47,10 @@ def train(
     unfinished: where a run that was killed goes on from: private, and of this very release alone, so that what was
     drawn before is not drawn again.
     """
-    journal = resuming.Journal(unfinished)
-    weights, sent, seconds = journal.once(partial(_timed, first))
+    journal = resuming.Journal(unfinished, stamp=resuming.stamp() if unfinished else "")
+    weights, sent, seconds, places = journal.once(partial(_timed, first, sources))
+    for client, place in places.items():
+        sources[client].move_to(place)
     settings = next(iter(accounts.values())).settings
     module = family(settings)
     clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
@@ -63,10 +65,11 @@ def train(
     keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
 
 
-def _timed(first: Callable[[], tuple[State, int]]) -> tuple[State, int, float]:
+def _timed(first: Callable[[], tuple[State, int]], sources: dict[str, Noise]) -> tuple[State, int, float, dict]:
+    """What `first` makes, in how many seconds, and where streams of test noise are after it."""
     began = time.perf_counter()
     weights, sent = first()
-    return weights, sent, time.perf_counter() - began
+    return weights, sent, time.perf_counter() - began, {client: its.position for client, its in sources.items()}
 
 
 def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dict]) -> None:

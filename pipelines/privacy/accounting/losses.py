@@ -30,8 +30,17 @@ class Losses:
 
     @cached_property
     def _distribution(self):
-        own, before, self._before = _of(self._steps), self._before, None
-        return before._distribution.compose(own) if before._steps else own
+        """From the last that was asked for on: a run that goes on after a kill asks for none of thousands before."""
+        waiting, last = [], self
+        while last._steps and "_distribution" not in vars(last):
+            waiting.append(last)
+            last = last._before
+        found = last._distribution if last._steps else None
+        for one in reversed(waiting):
+            own = _of(one._steps)
+            found = found.compose(own) if found else own
+        self._before = None
+        return found
 
 
 @lru_cache(maxsize=128)

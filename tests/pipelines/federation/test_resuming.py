@@ -231,7 +231,42 @@ def test_what_a_noisy_run_starts_from_is_drawn_once(at_every_round, cheap_at_the
     rounds_until(0)
     with pytest.raises(Killed):
         noisy(tmp_path / "killed", tmp_path / "unfinished", *NOISY["momentum"], first)
+    (tmp_path / "unfinished/run.rounds.partial").touch()
     rounds_until(9)
     *_, cost, _ = noisy(tmp_path / "resumed", tmp_path / "unfinished", *NOISY["momentum"], first)
-    assert drawn == [1]
+    assert drawn == [1] and not (tmp_path / "unfinished/run.rounds.partial").exists()
     assert cost == noisy(tmp_path / "whole", None, *NOISY["momentum"], first)[2]
+
+
+@pytest.mark.parametrize("case", ["momentum", "nbafl"])
+@pytest.mark.parametrize("last", [0, 3])
+def test_streams_of_test_noise_go_on_behind_what_the_start_drew(
+    at_every_round, cheap_at_the_end, rounds_until, tmp_path, monkeypatch, case, last
+):
+    """A start that draws from the clients' own sources, as that from images does."""
+    made_sources = []
+    kind = SeededForTests
+    monkeypatch.setitem(globals(), "SeededForTests", lambda seed: made_sources.append(kind(seed)) or made_sources[-1])
+
+    def first():
+        return {name: array + made_sources[-1].uniform(1).item() for name, array in state_of(BUILD()).items()}, 7
+
+    whole = noisy(tmp_path / "whole", None, *NOISY[case], first)
+    rounds_until(last)
+    with pytest.raises(Killed):
+        noisy(tmp_path / "killed", tmp_path / "unfinished", *NOISY[case], first)
+    rounds_until(9)
+    assert noisy(tmp_path / "resumed", tmp_path / "unfinished", *NOISY[case], first) == whole
+
+
+def test_noisy_rounds_of_other_code_are_gone_before_they_are_drawn_again(
+    at_every_round, cheap_at_the_end, rounds_until, tmp_path, monkeypatch
+):
+    rounds_until(3)
+    with pytest.raises(Killed):
+        noisy(tmp_path / "killed", tmp_path / "unfinished", *NOISY["momentum"])
+    monkeypatch.setattr(resuming, "SOURCES", ("models",))
+    begun = rounds_until(0)
+    with pytest.raises(Killed):
+        noisy(tmp_path / "again", tmp_path / "unfinished", *NOISY["momentum"])
+    assert begun == [] and [path.name for path in (tmp_path / "unfinished").iterdir()] == ["run.first"]

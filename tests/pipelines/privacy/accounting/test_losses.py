@@ -68,3 +68,22 @@ def test_who_takes_the_same_steps_shares_the_next_state_and_nobody_keeps_it(monk
     del mine, yours
     gc.collect()
     assert not [steps for steps in NOTHING._next if steps.sampling_rate == rate]
+
+
+def test_thousands_of_steps_that_nobody_asked_about_are_composed_when_the_last_is(monkeypatch):
+    """As of a run that goes on after a kill: it takes again what it took, and asks after the next round alone."""
+    monkeypatch.setattr(losses, "_of", lambda steps: Counted(1))
+    state = NOTHING
+    for number in range(3000):
+        state = state.then(Steps(1.0 + number, 0.5, 1))
+    assert state.epsilon(DELTA) == 3000
+
+
+class Counted(int):
+    """A distribution that knows how many it was composed of."""
+
+    def compose(self, other):
+        return Counted(self + other)
+
+    def get_epsilon_for_delta(self, delta):
+        return int(self)
