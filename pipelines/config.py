@@ -107,12 +107,12 @@ class Params(Block):
         if block.local_steps_rule != "fixed" and block.most_local_steps < block.local_steps:
             rule = f"at least local_steps, {block.local_steps}"
             raise mistake(f"{where}.most_local_steps", block.most_local_steps, rule)
+        if falls and block.noise_decay < LEAST_DECAY:
+            rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
+            raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
         planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
         if planned and block.noise_decay**block.rounds < LEAST_FALL:
             rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
-            raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
-        if falls and block.noise_decay < LEAST_DECAY:
-            rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
             raise mistake(f"{where}.noise_decay", block.noise_decay, rule)
         if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
             rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"

@@ -128,8 +128,8 @@ MUTANTS = [
     Mutant(
         "planned noise that the server may lower",
         "pipelines/federation/dp/scheduled.py",
-        "self.noise_multiplier = self.first * self._factor(self.steps)",
-        "self.noise_multiplier = self.first * self._factor(self.steps) * factor",
+        "self.noise_multiplier = self.first * fallen(self.settings, self.steps)",
+        "self.noise_multiplier = self.first * fallen(self.settings, self.steps) * factor",
         f"{T}/federation/dp/test_scheduled.py::test_the_noise_of_a_step_follows_from_how_many_came_before_whatever_is_asked",
     ),
     Mutant(
@@ -229,9 +229,23 @@ MUTANTS = [
     Mutant(
         "forget the count beside quantile clipping's gradients",
         "pipelines/federation/dp/clipping.py",
-        "(norms <= norm).double() - 0.5, 0.5)",
-        "(norms <= norm).double() - 0.5, 0.0)",
+        "max(share, 1 - share)),",
+        "0.0),",
         f"{T}/federation/dp/test_clipping.py::test_sum_and_count_together_cost_what_the_account_says",
+    ),
+    Mutant(
+        "noisy rounds that go on and forget what was spent",
+        "pipelines/federation/dp/dpsgd.py",
+        "            self.account.take(asked, factor)\n        self.optimiser.load",
+        "            pass\n        self.optimiser.load",
+        f"{T}/federation/test_resuming.py::test_a_killed_noisy_run_ends_in_the_same_bytes_and_has_spent_the_same",
+    ),
+    Mutant(
+        "a start that is drawn again after a kill",
+        "pipelines/federation/resuming.py",
+        'self._write("first", found := make())',
+        "found = make()",
+        f"{T}/federation/test_resuming.py::test_what_a_noisy_run_starts_from_is_drawn_once",
     ),
 ]
 

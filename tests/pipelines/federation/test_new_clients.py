@@ -74,10 +74,10 @@ def test_what_a_held_out_client_has_never_reaches_the_training(monkeypatch):
     """Neither its synthetic set nor its epsilon, nor any private record: the algorithms see the others' sets alone."""
     given, seen, trained = task(), [], baselines.trained
 
-    def spy(algorithm, others, training):
+    def spy(algorithm, others, training, **kept):
         ids = {int(number) for data in others.data.values() for number in data.ids}
         seen.append((algorithm, frozenset(others.data), frozenset(others.epsilons), ids))
-        return trained(algorithm, others, training)
+        return trained(algorithm, others, training, **kept)
 
     monkeypatch.setattr(baselines, "trained", spy)
     study(given)
@@ -107,9 +107,9 @@ def test_the_model_does_not_depend_on_the_held_out_client_s_set():
 def test_draws_are_nested_and_equal_over_algorithms(monkeypatch):
     seen, current, adapt, shared = {}, [], new_clients.adapt, new_clients.shared_model
 
-    def training(algorithm, others, given):
+    def training(algorithm, others, given, unfinished):
         current[:] = [algorithm, *sorted(set("abc") - set(others.data))]
-        return shared(algorithm, others, given)
+        return shared(algorithm, others, given, unfinished)
 
     def spy(model, records, given):
         seen.setdefault(tuple(current), []).append(records.ids.tolist())
