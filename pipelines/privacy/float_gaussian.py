@@ -23,3 +23,9 @@ def release(total: np.ndarray, *, deviation: float, noise: Noise) -> np.ndarray:
         return total
     step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)
     return np.round((total + deviation * noise.normal(total.shape)) / step) * step
+
+
+def signal_to_noise(squares: float, size: int, deviation: float) -> float:
+    """By what factor the squared norm of `size` released numbers is above that which noise alone has in the mean: an
+    estimate without bias, so that it may be below 0. Of what was released: free to tell."""
+    return squares / (size * deviation**2) - 1 if deviation else math.inf

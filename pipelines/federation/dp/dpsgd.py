@@ -78,8 +78,7 @@ class Client:
         return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
 
     def step(self) -> float:
-        """One noisy step; its signal-to-noise ratio, of squared norms: by what factor the released gradient's is above
-        that which noise alone has in the mean. An estimate without bias, so that it may be below 0."""
+        """One noisy step; the signal-to-noise ratio of the gradient that it released."""
         rate = self.account.settings.sampling_rate
         lot = torch.from_numpy(self.noise.uniform(len(self.labels)) < rate)
         return self.noisy_step(lot.to(self.labels.device))
@@ -93,10 +92,10 @@ class Client:
             noisy = float_gaussian.release(total[name].cpu().numpy(), deviation=deviation, noise=self.noise)
             parameter.grad = torch.from_numpy(noisy / settings.expected_lot).to(parameter)
         squares = sum(parameter.grad.square().sum().item() for parameter in self.model.parameters())
-        variance = (deviation / settings.expected_lot) ** 2
+        spread = deviation / settings.expected_lot
         if self.variate:
             self.variate.straighten(self.model)
-        self.optimiser.step(variance)
+        self.optimiser.step(spread**2)
         self.clip.adapt(norms, multiplier, self.noise, math.sqrt(squares))
         size = sum(parameter.numel() for parameter in self.model.parameters())
-        return squares / (size * variance) - 1 if variance else math.inf
+        return float_gaussian.signal_to_noise(squares, size, spread)

@@ -68,10 +68,9 @@ class Client:
 
 
 def _ratio(released: State, deviation: float) -> float:
-    """By what factor the release's squared norm is above that which noise alone has in the mean: without bias."""
     squares = sum(float(np.square(array).sum()) for array in released.values())
     size = sum(array.size for array in released.values())
-    return squares / (size * deviation**2) - 1 if deviation else math.inf
+    return float_gaussian.signal_to_noise(squares, size, deviation)
 
 
 def clipped(arrays: State, norm: float) -> State:
