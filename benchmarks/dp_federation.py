@@ -25,7 +25,6 @@ from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import scores
 from pipelines.federation.dp import federated
 from pipelines.federation.dp.public import Public
-from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import standard
 from pipelines.privacy import accounting
@@ -73,7 +72,7 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
     model = classify.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
     accounts, first = _begun(params, dataset, case, settings, data, model, seed)
     module, source = federated.family(settings), OsEntropy()
-    engine = InProcess(
+    engine = module.engine(
         {client: module.Client(_copy(profile, settings), own, accounts[client], source) for client, own in data.items()}
     )
     state = module.start(first, settings, Public(_copy(profile, settings), public), len(data))

@@ -179,8 +179,8 @@ MUTANTS = [
     Mutant(
         "skip the empty lot",
         "pipelines/federation/dp/dpsgd.py",
-        "return self.noisy_step(lot.to(self.labels.device))",
-        "return self.noisy_step(lot.to(self.labels.device)) if lot.any() else 0.0",
+        "return self.release(scaled_sum(self.model, self.lot(drawn)))",
+        "return self.release(scaled_sum(self.model, self.lot(drawn))) if drawn.any() else 0.0",
         f"{T}/federation/dp/test_dpsgd.py::test_an_empty_lot_is_noised_and_counted",
     ),
     Mutant(

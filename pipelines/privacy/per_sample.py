@@ -4,7 +4,8 @@ Sensitivity: the largest norm that the scaling leaves a record, when one record 
 accounting are the caller's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,13 +20,28 @@ HELD = 2**28  # numbers at most in the gradients that are held: 1 GiB
 Rule = Callable[[torch.Tensor], torch.Tensor]  # scales [n] from norms, both float64
 
 
+class Lot(NamedTuple):
+    """One client's records of a step: images [n, C, H, W], labels [n], and how their gradients are scaled."""
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    rule: Rule
+
+
+class Scaled(NamedTuple):
+    """total: sum over records of gradient times scale. norms: float64 [n], of the gradients as they were; of private
+    records: they may leave in a noisy sum that is accounted, not otherwise."""
+
+    total: Sums
+    norms: torch.Tensor
+
+
 def clipped_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, clipping_norm: float) -> Sums:
     """Sum over records of gradients scaled to L2 norm <= clipping_norm over all parameters together.
 
     Adding or removing one record moves the sum by at most clipping_norm (and float rounding). An empty lot gives zeros.
     """
-    total, _ = scaled_sum(model, images, labels, clipped(clipping_norm))
-    return total
+    return scaled_sum(model, Lot(images, labels, clipped(clipping_norm))).total
 
 
 def clipped(clipping_norm: float) -> Rule:
@@ -37,26 +53,41 @@ def clipped(clipping_norm: float) -> Rule:
     return scale
 
 
-def scaled_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, rule: Rule) -> tuple[Sums, torch.Tensor]:
-    """(sum over records of gradient times scale, norms of the gradients as they were).
+def scaled_sum(model: nn.Module, lot: Lot) -> Scaled:
+    """Of one lot: `scaled_sums`."""
+    (found,) = scaled_sums(model, [lot])
+    return found
 
-    The norms, float64 [n], are of private records: they may leave in a noisy sum that is accounted, not otherwise. A
-    hostile server's huge weights must not let one record turn the sum into NaN, nor pass with a scale that a float
+
+def scaled_sums(model: nn.Module, lots: list[Lot]) -> list[Scaled]:
+    """Of each lot, at the same weights: small lots share passes through the model, and a lot's sum is over its own
+    records alone.
+
+    A hostile server's huge weights must not let one record turn the sum into NaN, nor pass with a scale that a float
     cannot hold: where its gradient is not finite, or above LARGEST, it counts as zero.
     """
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    total, norms = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}, [torch.zeros(0).double()]
+    totals = [{name: torch.zeros_like(tensor) for name, tensor in weights.items()} for _ in lots]
+    norms = [[torch.zeros(0).double()] for _ in lots]
     gradients, most = (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
-    with torch.autocast(images.device.type, enabled=False):  # a caller's: norms of eight bits bound no sum
-        for part in _chunks(images, labels, most):
-            found = gradients(model, weights, *part)
-            norms.append(sum(layer.squares() for layer in found).sqrt())
-            keep = norms[-1] <= LARGEST  # nan is not
-            scale = torch.where(keep, rule(norms[-1]), 0.0).to(images.dtype)
-            for layer in found:
-                for name, addend in layer.sum(keep, scale).items():
-                    total[name] += addend
-    return total, torch.cat([norm.cpu() for norm in norms])
+    for passed in _passes(lots, most):
+        images, labels = (torch.cat(parts) for parts in list(zip(*passed))[1:])
+        with torch.autocast(images.device.type, enabled=False):  # a caller's: norms of eight bits bound no sum
+            found = gradients(model, weights, images, labels)
+            lengths, first = sum(layer.squares() for layer in found).sqrt(), 0
+            for number, _, own in passed:
+                rows, first = slice(first, first + len(own)), first + len(own)
+                norms[number].append(lengths[rows].cpu())
+                keep = lengths[rows] <= LARGEST  # nan is not
+                scale = torch.where(keep, lots[number].rule(lengths[rows]), 0.0).to(images.dtype)
+                for name, addend in _summed(found, rows, keep, scale):
+                    totals[number][name] += addend
+    return [Scaled(total, torch.cat(parts)) for total, parts in zip(totals, norms)]
+
+
+def _summed(layers: list, rows: slice, keep: torch.Tensor, scale: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    for layer in layers:
+        yield from layer.of(rows).sum(keep, scale).items()
 
 
 def _held(weights: Sums) -> int:
@@ -64,10 +95,20 @@ def _held(weights: Sums) -> int:
     return max(1, min(CHUNK, HELD // sum(weight.numel() for weight in weights.values())))
 
 
-def _chunks(images: torch.Tensor, labels: torch.Tensor, most: int):
-    """In equal parts of at most so many; none of an empty lot."""
-    parts = -(-len(labels) // most)
-    return zip(images.tensor_split(parts), labels.tensor_split(parts)) if parts else ()
+def _passes(lots: list[Lot], most: int) -> Iterator[list[tuple[int, torch.Tensor, torch.Tensor]]]:
+    """(number of the lot, its images, labels) of each pass of at most so many records: a larger lot goes in equal parts
+    of its own, smaller ones together. Nothing of an empty lot."""
+    passed, size = [], 0
+    for number, lot in enumerate(lots):
+        parts = -(-len(lot.labels) // most)
+        for images, labels in zip(lot.images.tensor_split(parts), lot.labels.tensor_split(parts)) if parts else ():
+            if passed and size + len(labels) > most:
+                yield passed
+                passed, size = [], 0
+            passed.append((number, images, labels))
+            size += len(labels)
+    if passed:
+        yield passed
 
 
 def _by_vmap(model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor) -> list[Formed]:

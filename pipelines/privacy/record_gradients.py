@@ -20,6 +20,10 @@ class Formed:
     gradients: Sums
     like: dict[str, torch.Size]
 
+    def of(self, rows: slice) -> "Formed":
+        """Of some records alone."""
+        return Formed({name: g[rows] for name, g in self.gradients.items()}, self.like)
+
     def squares(self) -> torch.Tensor:
         """float64 [n]: squared norms, over all its parameters."""
         return sum(_squares(g) for g in self.gradients.values())
@@ -37,6 +41,10 @@ class Outer:
     bias: str | None
     a: torch.Tensor
     g: torch.Tensor
+
+    def of(self, rows: slice) -> "Outer":
+        """Of some records alone."""
+        return Outer(self.weight, self.bias, self.a[rows], self.g[rows])
 
     def squares(self) -> torch.Tensor:
         """float64, for the factors' squares overrun floats where the product does not; infinite where a factor is above

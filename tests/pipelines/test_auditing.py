@@ -145,7 +145,9 @@ def test_a_halved_sensitivity_of_either_moment_release_is_caught(monkeypatch, re
 
 def test_a_gradient_clipped_to_twice_the_norm_is_caught(monkeypatch):
     real = dpsgd.scaled_sum
-    monkeypatch.setattr(dpsgd, "scaled_sum", lambda *args: real(*args[:-1], lambda norms: 2 * args[-1](norms)))
+    monkeypatch.setattr(
+        dpsgd, "scaled_sum", lambda model, lot: real(model, lot._replace(rule=lambda norms: 2 * lot.rule(norms)))
+    )
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
 

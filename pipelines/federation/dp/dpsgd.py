@@ -15,19 +15,20 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import accounts, optimisers, server
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
+from pipelines.federation.dp.together import Together
 from pipelines.federation.dp.variates import Variate
 from pipelines.federation.messages import Payload
 from pipelines.federation.variates import named, parted
 from pipelines.privacy import float_gaussian
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.per_sample import scaled_sum
+from pipelines.privacy.per_sample import Lot, Scaled, scaled_sum
 from pipelines.training.tensors import state_of, tensors, with_state
 
 VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 # Not raised where `left` came to be counted at today's noise: a run with falling noise and a rule for local steps that
 # was made before is handed back as it was, at no cost. Nor where the model that is watched became the averaged one, nor
 # where quantile clipping at another quantile than 0.5 came to be centred there, or local_sgd to count all rounds.
-account, start, step = accounts.account, server.start, server.step
+account, start, step, engine = accounts.account, server.start, server.step, Together
 
 
 class Client:
@@ -61,41 +62,59 @@ class Client:
     def __call__(self, payload: Payload) -> Payload | None:
         """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
         has."""
+        steps = self.begin(payload)
+        return self.end(steps, scaled_sum(self.model, self.lot(self.drawn()))) if steps else None
+
+    def begin(self, payload: Payload) -> int:
+        """How many steps, which are charged; 0 where the budget has gone, else with what the server sent in place."""
         asked = int(min(payload.scalars["local_steps"], self.account.planned)), payload.scalars["noise_factor"]
         steps = self.account.take(*asked)
         self.taken.append(asked)
-        if not steps:
-            return None
-        weights, control = parted(payload.arrays)
-        with_state(self.model, weights)
-        self.clip.follow(payload.scalars.get("clipping_norm", math.nan))
-        if self.variate:
-            self.variate.begin(control)
-        ratios = [self.step() for _ in range(steps)]
+        if steps:
+            weights, control = parted(payload.arrays)
+            with_state(self.model, weights)
+            self.clip.follow(payload.scalars.get("clipping_norm", math.nan))
+            if self.variate:
+                self.variate.begin(control)
+        return steps
+
+    def end(self, steps: int, first: Scaled) -> Payload:
+        """The steps that were charged, and the answer. first: of a lot at the global weights."""
+        ratios = [self.release(first), *(self.step() for _ in range(steps - 1))]
         account = self.account
         told = {"steps": account.steps, **account.running, "signal_to_noise": sum(ratios) / steps}
         told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
         return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
 
+    def drawn(self) -> torch.Tensor:
+        """bool [n]: each record by itself at the sampling rate, anew for each step."""
+        drawn = torch.from_numpy(self.noise.uniform(len(self.labels)) < self.account.settings.sampling_rate)
+        return drawn.to(self.labels.device)
+
+    def lot(self, drawn: torch.Tensor) -> Lot:
+        return Lot(self.images[drawn], self.labels[drawn], self.clip.rule)
+
     def step(self) -> float:
         """One noisy step; the signal-to-noise ratio of the gradient that it released."""
-        rate = self.account.settings.sampling_rate
-        lot = torch.from_numpy(self.noise.uniform(len(self.labels)) < rate)
-        return self.noisy_step(lot.to(self.labels.device))
+        return self.noisy_step(self.drawn())
 
-    def noisy_step(self, lot: torch.Tensor) -> float:
+    def noisy_step(self, drawn: torch.Tensor) -> float:
         """`step` on a given lot, bool [n]."""
+        return self.release(scaled_sum(self.model, self.lot(drawn)))
+
+    def release(self, scaled: Scaled) -> float:
+        """The rest of a step, from a lot's scaled sum: noise, and all that follows from it."""
         settings, multiplier = self.account.settings, self.account.noise_multiplier
-        total, norms = scaled_sum(self.model, self.images[lot], self.labels[lot], self.clip.rule)
         deviation = self.clip.deviation(multiplier)
         for name, parameter in self.model.named_parameters():
-            noisy = float_gaussian.release(total[name].cpu().numpy(), deviation=deviation, noise=self.noise)
+            total = scaled.total[name].cpu().numpy()
+            noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise)
             parameter.grad = torch.from_numpy(noisy / settings.expected_lot).to(parameter)
         squares = sum(parameter.grad.square().sum().item() for parameter in self.model.parameters())
         spread = deviation / settings.expected_lot
         if self.variate:
             self.variate.straighten(self.model)
         self.optimiser.step(spread**2)
-        self.clip.adapt(norms, multiplier, self.noise, math.sqrt(squares))
+        self.clip.adapt(scaled.norms, multiplier, self.noise, math.sqrt(squares))
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return float_gaussian.signal_to_noise(squares, size, spread)

@@ -14,7 +14,6 @@ from pipelines.federation import outcome, resuming, rounds
 from pipelines.federation.dp import dpsgd, nbafl
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.public import Public
-from pipelines.federation.engines.inprocess import InProcess
 from pipelines.files import write_csv, write_json
 from pipelines.privacy.noise import Noise
 from pipelines.rules import Block
@@ -25,7 +24,7 @@ COST, LOG, SPENT = "cost.json", "log.csv", "spent.json"
 
 
 def family(settings: Block) -> ModuleType:
-    """Of an algorithm: VERSION, account, Client, start and step."""
+    """Of an algorithm: VERSION, account, Client, start, step, and the engine of clients in one process."""
     return nbafl if isinstance(settings, Nbafl) else dpsgd
 
 
@@ -54,11 +53,10 @@ def train(
     settings = next(iter(accounts.values())).settings
     module = family(settings)
     clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
-    engine = InProcess(clients)
     start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
     name = module.__name__.rpartition(".")[2]
     history = rounds.run(
-        start, module.step, engine, rounds=settings.rounds, name=name, last_alone=True, journal=journal
+        start, module.step, module.engine(clients), rounds=settings.rounds, name=name, last_alone=True, journal=journal
     )
     cost = history.cost
     cost |= {"bytes_up": cost["bytes_up"] + sent, "seconds": cost["seconds"] + seconds}

@@ -10,7 +10,7 @@ from torch import nn
 
 from pipelines.datasets.containers import Images
 from pipelines.evaluation.metrics import loss_and_accuracy
-from pipelines.privacy.per_sample import scaled_sum
+from pipelines.privacy.per_sample import Lot, scaled_sum
 from pipelines.training.tensors import AT_ONCE, State, tensors, with_state
 
 
@@ -28,8 +28,8 @@ class Public:
     def gradient_norm(self, weights: State, quantile: float) -> float:
         """The quantile of the L2 norms of each image's gradient."""
         pixels, labels = tensors(self.images, next(self.model.parameters()).device)
-        _, norms = scaled_sum(with_state(self.model, weights), pixels, labels, torch.zeros_like)
-        return norms.quantile(quantile).item()
+        scaled = scaled_sum(with_state(self.model, weights), Lot(pixels, labels, torch.zeros_like))
+        return scaled.norms.quantile(quantile).item()
 
     def probe(self, states: list[State]) -> tuple[list[np.ndarray], list[float], list[np.ndarray]]:
         """(flat weights, losses, flat gradients of the loss), of each."""

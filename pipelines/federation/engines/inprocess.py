@@ -1,6 +1,6 @@
 """The default engine: every client in this process, one after the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pipelines.federation.messages import Payload, Reply
 
@@ -12,8 +12,12 @@ class InProcess:
         self.handlers = handlers
 
     def call(self, payload: Payload) -> list[Reply]:
-        answers = ((client, self.handlers[client](payload)) for client in sorted(self.handlers))
-        return [Reply(client, answer) for client, answer in answers if answer is not None]
+        return [Reply(client, answer) for client, answer in self.answers(payload) if answer is not None]
+
+    def answers(self, payload: Payload) -> Iterator[tuple[str, Payload | None]]:
+        """Sorted by client."""
+        for client in sorted(self.handlers):
+            yield client, self.handlers[client](payload)
 
     @property
     def memories(self) -> dict:

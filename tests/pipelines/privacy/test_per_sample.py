@@ -1,4 +1,5 @@
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_a_scale_of_ones_sums_the_gradients_and_tells_their_norms():
     model = classifiers.build("cnn", shape=(16, 16, 1), classes=10, seed=0)
     torch.manual_seed(6)
     images, labels = torch.rand(5, 1, 16, 16), torch.randint(10, (5,))
-    total, norms = per_sample.scaled_sum(model, images, labels, torch.ones_like)
+    total, norms = per_sample.scaled_sum(model, per_sample.Lot(images, labels, torch.ones_like))
     whole = torch.autograd.grad(F.cross_entropy(model(images), labels, reduction="sum"), list(model.parameters()))
     for ours, theirs in zip(total.values(), whole):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
@@ -156,3 +157,48 @@ def test_hostile_weights_cannot_make_a_record_show_as_nan(size):
     whole, part = (clipped_sum(model, images[:count], labels[:count], 1.0) for count in (3, 2))
     assert all(tensor.isfinite().all() for tensor in (*whole.values(), *part.values()))
     assert torch.sqrt(sum((whole[k] - part[k]).square().sum() for k in whole)).item() <= 1.0 + 1e-5
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_lots_in_one_call_are_each_the_sum_over_their_own_records(served, monkeypatch):
+    """Small ones share a pass, large ones are cut, each is scaled by its own rule."""
+    monkeypatch.setattr(per_sample.layerwise, "serves", lambda model: served)
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    torch.manual_seed(3)
+    lots = [
+        per_sample.Lot(torch.rand(count, 1, 8, 8), torch.randint(10, (count,)), per_sample.clipped(0.1 * (number + 1)))
+        for number, count in enumerate((5, 0, 30, 200, 40, 1, 79, 0))
+    ]
+    for lot, found in zip(lots, per_sample.scaled_sums(model, lots), strict=True):
+        alone = per_sample.scaled_sum(model, lot)
+        torch.testing.assert_close(found.norms, alone.norms, atol=1e-6, rtol=1e-5)
+        for name, total in alone.total.items():
+            torch.testing.assert_close(found.total[name], total, atol=1e-5, rtol=1e-4)
+    assert per_sample.scaled_sums(model, []) == []
+
+
+def test_a_record_without_a_finite_gradient_reaches_no_other_lot():
+    model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
+    torch.manual_seed(4)
+    images, labels = torch.rand(6, 1, 8, 8), torch.randint(10, (6,))
+    images[1] = math.nan
+    bad, good = (per_sample.Lot(images[at], labels[at], per_sample.clipped(0.5)) for at in (slice(3), slice(3, 6)))
+    found, alone = per_sample.scaled_sums(model, [bad, good]), per_sample.scaled_sum(model, good)
+    for name, total in alone.total.items():
+        torch.testing.assert_close(found[1].total[name], total)
+        assert found[0].total[name].isfinite().all()
+
+
+def test_a_pass_holds_no_more_than_is_kept_at_once_and_no_lot_in_two_orders():
+    def lot(count):
+        return per_sample.Lot(torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), torch.ones_like)
+
+    passes = list(per_sample._passes([lot(count) for count in (30, 30, 30, 0, 170, 10, 80)], 80))
+    assert [[(number, len(labels)) for number, _, labels in one] for one in passes] == [
+        [(0, 30), (1, 30)],
+        [(2, 30)],
+        [(4, 57)],
+        [(4, 57)],
+        [(4, 56), (5, 10)],
+        [(6, 80)],
+    ]
