@@ -6,8 +6,9 @@ All ways take turns on the same model and lot, and the least time of each counts
 its optimiser's clipping, which form every record's gradient. `ghost`: its fast gradient clipping, two passes. Ratios
 above 1 mean that we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000
 records (lots of 78 in the mean), with all that is sent, drawn, clipped, noised and accounted, over the clipped sums;
-`with_public_images`: the same where the server scores each round's model on 2,000 of them. `calls_over_one_call`: the
-clipped sums of each client's lot in turn over one of all lots in one call; sums for each in one call would gain less.
+`with_public_images`: the same where the server has 2,000 of them, and scores each round's model on as many as all lots
+hold. `in_turn_over_together`: the clipped sums of each client's lot in a call of its own, over those of all clients in
+one call, which is how a round's first steps go in one process.
 """
 
 import argparse
@@ -32,18 +33,28 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd, server
 from pipelines.federation.dp.accounts import account
 from pipelines.federation.dp.public import Public
-from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload
 from pipelines.files import write_text
 from pipelines.privacy.noise import OsEntropy
-from pipelines.privacy.per_sample import clipped_sum
+from pipelines.privacy.per_sample import Lot, clipped, clipped_sum, scaled_sum, scaled_sums
 from pipelines.training.tensors import state_of
 
 NAME = "per_sample_gradients"
 CLIP = 1.0
 CLIENTS, RECORDS, LOT = 10, 6_000, 78
 PUBLIC = 2_000
-TOGETHER = [("small28/78", CLIENTS), ("cnn28/78", CLIENTS), ("mlp8/40", 5)]  # clients; digits are the last
+# name/lot of each client: (as which case, clients); digits' are the last two
+TOGETHER = {
+    "small28/8": ("small28/16", CLIENTS),
+    "small28/16": ("small28/16", CLIENTS),
+    "small28/26": ("small28/16", CLIENTS),
+    "small28/78": ("small28/78", CLIENTS),
+    "cnn28/16": ("cnn28/64", CLIENTS),
+    "fedavg28/8": ("fedavg28/64", CLIENTS),
+    "fedavg28/26": ("fedavg28/64", CLIENTS),
+    "mlp8/20": ("mlp8/40", 5),
+    "mlp8/40": ("mlp8/40", 5),
+}
 # name/lot: (network, side, channels)
 CASES = {
     "small28/16": ("papernot", 28, 1),
@@ -125,16 +136,18 @@ def measured(case: str, repeats: int) -> dict:
     }
 
 
-def calls_over_one_call(case: str, clients: int, repeats: int) -> float:
-    network, side, channels = CASES[case]
+def in_turn_over_together(case: str, repeats: int) -> float:
+    """Each client's sum in a call of its own, over those of all in one."""
+    like, clients = TOGETHER[case]
+    network, side, channels = CASES[like]
     model = classifiers.build(network, shape=(side, side, channels), classes=10, seed=0)
     size = int(case.split("/")[1])
     images, labels = lot(clients * size, side, channels)
-    lots = list(zip(images.split(size), labels.split(size)))
+    lots = [Lot(*own, clipped(CLIP)) for own in zip(images.split(size), labels.split(size))]
     least = [float("inf")] * 2
     for _ in range(repeats):
-        each = seconds(lambda: [clipped_sum(model, *own, CLIP) for own in lots])
-        least = [min(pair) for pair in zip(least, (each, seconds(lambda: clipped_sum(model, images, labels, CLIP))))]
+        each = seconds(lambda: [scaled_sum(model, own) for own in lots])
+        least = [min(pair) for pair in zip(least, (each, seconds(lambda: scaled_sums(model, lots))))]
     return least[0] / least[1]
 
 
@@ -148,8 +161,8 @@ def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -
     data = Images(pixels, rng.integers(0, 10, RECORDS), np.arange(RECORDS))
     watched = Public(build(), data[np.arange(public)]) if public else None
     clients = [dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy()) for _ in range(CLIENTS)]
-    engine = InProcess({f"c{number}": client for number, client in enumerate(clients)})
-    state = server.start(state_of(build()), settings, watched)
+    engine = dpsgd.engine({f"c{number}": client for number, client in enumerate(clients)})
+    state = server.start(state_of(build()), settings, watched, CLIENTS)
     model, own = build(), lot(LOT, 28, 1)
     whole, gradients = [], []
     for _ in range(repeats + 1):
@@ -169,7 +182,7 @@ def main() -> None:
     found = {
         "round_over_gradients": round_over_gradients(params, arguments.repeats),
         "with_public_images": round_over_gradients(params, arguments.repeats, PUBLIC),
-        "calls_over_one_call": {case: calls_over_one_call(case, *of, arguments.repeats) for case, *of in TOGETHER},
+        "in_turn_over_together": {case: in_turn_over_together(case, arguments.repeats) for case in TOGETHER},
     }
     show(rows, **found)
     found["cases"] = {row.pop("case"): row for row in rows}

@@ -45,11 +45,20 @@ class DpServer(Watched):
 
 
 def start(weights: State, settings: Dpsgd, public: Public | None = None, clients: int = 1) -> DpServer:
-    """public: the server's images, which noise control, `proxy` and most rules for local steps need. clients: how many
-    there are, whether they answer or not."""
+    """public: the server's images, which noise control, `proxy` and most rules for local steps need; a round's model is
+    scored on no more of them than all lots of a round hold, for a forward pass costs an eighth of a clipped gradient.
+    clients: how many there are, whether they answer or not."""
     control = zeros(weights) if settings.control_variates else {}
+    scored = math.ceil(clients * settings.local_steps * settings.expected_lot)
     first = DpServer(
-        weights, public, latest=weights, settings=settings, clients=clients, tau=settings.local_steps, control=control
+        weights,
+        public,
+        scored=scored,
+        latest=weights,
+        settings=settings,
+        clients=clients,
+        tau=settings.local_steps,
+        control=control,
     )
     return replace(first, norm=_norm(first))
 

@@ -9,9 +9,10 @@ from pipelines.training.tensors import State
 
 @dataclass(frozen=True)
 class Watched(Server):
-    """losses, accuracy: of each round's model on public images, where there are any."""
+    """losses, accuracy: of each round's model on public images, where there are any, on `scored` of them at most."""
 
     public: Public | None = None
+    scored: int | None = None
     losses: tuple[float, ...] = ()
     accuracy: float | None = None
 
@@ -22,5 +23,5 @@ class Watched(Server):
     def watching(self, weights: State) -> "Watched":
         if not self.public:
             return self
-        loss, accuracy = self.public.validate(weights)
+        loss, accuracy = self.public.validate(weights, self.scored)
         return replace(self, losses=(*self.losses, loss), accuracy=accuracy)

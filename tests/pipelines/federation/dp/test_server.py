@@ -33,7 +33,7 @@ def test_averaging_keeps_the_mean_of_all_until_it_forgets_and_sends_the_latest()
 
 
 def test_the_model_that_is_watched_is_the_one_that_is_kept():
-    public = SimpleNamespace(validate=lambda weights: (1.0, weights["w"].item()))
+    public = SimpleNamespace(validate=lambda weights, most: (1.0, weights["w"].item()))
     state = server.start({"w": np.zeros(1)}, Dpsgd(**{**DPSGD, "averaging": 0.75}), public)
     for value in (1.0, 2.0):
         state = server.step(state, [Reply("a", told(value))])
@@ -43,7 +43,7 @@ def test_the_model_that_is_watched_is_the_one_that_is_kept():
 def test_what_the_public_images_say_sets_the_next_rounds_noise():
     losses = iter([3.0, 2.0, 1.0, 0.5, 0.6])
     settings = Dpsgd(**{**DPSGD, "noise_control": "falling_loss", "noise_decay": 0.5})
-    public = SimpleNamespace(validate=lambda weights: (next(losses), weights["w"].item()))
+    public = SimpleNamespace(validate=lambda weights, most: (next(losses), weights["w"].item()))
     state = server.start({"w": np.zeros(1)}, settings, public)
     assert state.asked == {"noise_factor": 1.0, "local_steps": 2}
     assert state.told == {"next_noise_factor": 1.0, "next_local_steps": 2}
@@ -74,7 +74,7 @@ def test_a_rule_that_probes_sees_released_weights_and_public_images_alone():
         seen.extend(point.item() for point in points)
         return points, [1.5 * point.item() ** 2 for point in points], [3 * point for point in points]
 
-    public = SimpleNamespace(validate=lambda weights: (1.0, 0.5), probe=probe)
+    public = SimpleNamespace(validate=lambda weights, most: (1.0, 0.5), probe=probe)
     state = server.step(
         server.start({"w": np.zeros(1)}, settings, public),
         [Reply("a", told(1.0, left=1000)), Reply("b", told(3.0, left=1000))],
@@ -88,7 +88,8 @@ def test_a_rule_that_probes_sees_released_weights_and_public_images_alone():
 def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
     asked = {"clipping": "proxy", "clipping_quantile": 0.3}
     public = SimpleNamespace(
-        validate=lambda weights: (1.0, 0.5), gradient_norm=lambda weights, quantile: weights["w"].item() + quantile
+        validate=lambda weights, most: (1.0, 0.5),
+        gradient_norm=lambda weights, quantile: weights["w"].item() + quantile,
     )
     state = server.start({"w": np.ones(1)}, Dpsgd(**{**DPSGD, **asked}), public)
     assert state.asked["clipping_norm"] == 1.3
@@ -99,7 +100,16 @@ def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
 @pytest.mark.parametrize(("norm", "sent"), [(0.0, 1e-9), (1e20, 1e9), (np.nan, None)])
 def test_by_proxy_no_norm_is_sent_that_a_client_would_refuse(norm, sent):
     """Over a network that would end a run whose budget is entered."""
-    public = SimpleNamespace(validate=lambda weights: (1.0, 0.5), gradient_norm=lambda weights, quantile: norm)
+    public = SimpleNamespace(validate=lambda weights, most: (1.0, 0.5), gradient_norm=lambda weights, quantile: norm)
     asked = server.start({"w": np.ones(1)}, Dpsgd(**{**DPSGD, "clipping": "proxy"}), public).asked
     assert asked.get("clipping_norm") == sent
     Gate(lambda payload: None, {}, 1).answer(Payload({}, {"round": 1, **asked}))
+
+
+def test_a_rounds_model_is_scored_on_no_more_public_images_than_its_lots_hold():
+    asked = []
+    public = SimpleNamespace(validate=lambda weights, most: asked.append(most) or (1.0, 0.5))
+    settings = Dpsgd(**{**DPSGD, "local_steps": 2, "expected_lot": 10.4})
+    for clients in (3, 100):
+        server.step(server.start({"w": np.zeros(1)}, settings, public, clients), [Reply("a", told(1.0))])
+    assert asked == [63, 2080]

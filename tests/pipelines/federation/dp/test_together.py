@@ -72,7 +72,7 @@ def test_who_has_left_is_not_drawn_for_and_no_one_else_notices():
     one, other = (answers(kind, 40, few, noise_multiplier=2.5) for kind in (Together, InProcess))
     there = [[client for client, *_ in found] for found in one]
     assert there == [[client for client, *_ in found] for found in other]
-    assert ["a", "b", "c", "d"] == there[0] and ["a", "b", "d"] in there and there[-1] == []
+    assert there[0] == ["a", "b", "c", "d"] and ["a", "b", "d"] in there and there[-1] == []
     last = there.index([]) - 1
     np.testing.assert_allclose(one[last][-1][1]["1.weight"], other[last][-1][1]["1.weight"], atol=1e-6)
 
