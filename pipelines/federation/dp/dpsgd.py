@@ -27,8 +27,8 @@ from pipelines.training.tensors import state_of, tensors, with_state
 VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 # Not raised where `left` came to be counted at today's noise: a run with falling noise and a rule for local steps that
 # was made before is handed back as it was, at no cost. Nor where the model that is watched became the averaged one, nor
-# where quantile clipping at another quantile than 0.5 came to be centred there, local_sgd to count all rounds, or a
-# round's model to be scored on no more public images than its lots hold.
+# where quantile clipping at another quantile than 0.5 came to be centred there, local_sgd to count all rounds, a
+# round's model to be scored on no more public images than its lots hold, or adam_corrected's floor to follow the noise.
 account, start, step, engine = accounts.account, server.start, server.step, Together
 
 

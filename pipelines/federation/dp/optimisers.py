@@ -1,10 +1,13 @@
 """What a client does with a noisy gradient. All of it is post-processing; its state stays from round to round."""
 
+import math
+
 import torch
 
 from pipelines.blocks.dp import Dpsgd
 
 BETAS, FLOOR = (0.9, 0.999), 1e-8
+DEVIATIONS = 3.0  # of what chance leaves of noise in a second moment: above, there is something else
 
 
 def build(parameters, settings: Dpsgd) -> torch.optim.Optimizer:
@@ -29,7 +32,9 @@ class CorrectedAdam(torch.optim.Optimizer):
     """Adam without the noise in its second moment (DP-AdamBC, Tang et al. 2024).
 
     The mean of squares v holds the squared gradient plus the noise's variance. What is known is taken off: the same
-    moving average of the variances, which differ where the noise or the clipping norm does.
+    moving average of the variances, which differ where the noise or the clipping norm does. What is left is held above
+    the paper's floor gamma', which it tunes; here it is what chance leaves of noise alone, so that a weight whose
+    gradients cannot be told from noise does not move by its noise over next to nothing.
     """
 
     def __init__(self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR):
@@ -51,5 +56,13 @@ class CorrectedAdam(torch.optim.Optimizer):
         state["m"].lerp_(parameter.grad, 1 - first)
         state["v"].lerp_(parameter.grad.square(), 1 - second)
         mean = state["m"] / (1 - first**count)
-        square = (state["v"] - group["noise"]) / (1 - second**count)
-        parameter -= group["lr"] * mean / square.clamp(min=group["floor"]).sqrt()
+        noise = group["noise"] / (1 - second**count)
+        square = state["v"] / (1 - second**count) - noise
+        floor = max(group["floor"], DEVIATIONS * noise * spread_of_squares(second, count))
+        parameter -= group["lr"] * mean / square.clamp(min=floor).sqrt()
+
+
+def spread_of_squares(decay: float, count: int) -> float:
+    """Standard deviation of a moving average, its start corrected, of `count` squares of standard normal numbers: each
+    has variance 2, and its weight is (1 - decay) decay^age / (1 - decay^count)."""
+    return math.sqrt(2 * (1 - decay) / (1 + decay) * (1 + decay**count) / (1 - decay**count))

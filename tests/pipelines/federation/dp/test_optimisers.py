@@ -43,12 +43,13 @@ def test_without_noise_the_corrected_adam_is_adam():
 
 def test_the_corrected_adam_by_hand():
     """Variances that differ: the second moment loses their own moving average."""
-    gradients, variances = [2.0, 1.0], [1.0, 0.25]
+    gradients, variances = [4.0, 3.0], [1.0, 0.25]
     m, v, noise, place, expected = 0.0, 0.0, 0.0, 0.0, []
     for number, (gradient, variance) in enumerate(zip(gradients, variances), start=1):
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         noise = 0.999 * noise + 0.001 * variance
         square = (v - noise) / (1 - 0.999**number)
+        assert square > 3 * np.sqrt(2) * noise / (1 - 0.999**number), "above the floor"
         place -= 0.1 * m / (1 - 0.9**number) / np.sqrt(square)
         expected.append(place)
     assert run("adam_corrected", gradients, variances) == pytest.approx(expected)
@@ -69,5 +70,27 @@ def test_what_is_taken_off_is_the_noise_and_no_more():
 
 
 def test_a_second_moment_below_the_noise_is_held_at_the_floor():
-    (place,) = run("adam_corrected", [1e-3], [1.0])
-    assert place == pytest.approx(-0.1 * 1e-3 / np.sqrt(optimisers.FLOOR))
+    """Of one square of noise, whose deviation is sqrt(2) of its mean."""
+    (place,) = run("adam_corrected", [1e-3], [0.25])
+    assert place == pytest.approx(-0.1 * 1e-3 / np.sqrt(3 * np.sqrt(2) * 0.25))
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 5000])
+def test_the_floor_follows_what_chance_leaves_of_noise(count):
+    """Against the weights of the moving average, and against noise itself."""
+    weights = 0.001 * 0.999 ** np.arange(count) / (1 - 0.999**count)
+    assert optimisers.spread_of_squares(0.999, count) == pytest.approx(np.sqrt(2 * np.sum(weights**2)))
+    squares = np.random.default_rng(0).normal(size=(500, count)) ** 2
+    assert (squares @ weights).std() == pytest.approx(optimisers.spread_of_squares(0.999, count), rel=0.15)
+
+
+def test_a_weight_without_a_gradient_hardly_moves_where_the_noise_is_known():
+    """At most sqrt(1 / (3 x 0.03)) = 3.3 times Adam's steps in the long run; over a floor of 1e-8, thousands."""
+    torch.manual_seed(0)
+    plain, corrected = (torch.nn.Parameter(torch.zeros(2000)) for _ in "ab")
+    pair = optimisers.Adam([plain], lr=0.1), optimisers.CorrectedAdam([corrected], lr=0.1)
+    for _ in range(300):
+        plain.grad = corrected.grad = 2 * torch.randn(2000)
+        for optimiser in pair:
+            optimiser.step(4.0)
+    assert 1 < (corrected.std() / plain.std()).item() < 3.3
