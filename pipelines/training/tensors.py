@@ -12,7 +12,7 @@ from torch import nn
 from pipelines.datasets.containers import Images
 from pipelines.errors import UserError
 
-AT_ONCE = 100  # images of a forward pass: of the papers' CNN, 250 leave the cache, and take more than twice the time
+AT_ONCE = 100  # images of a forward pass: larger activations may be given new pages each time, at twice the cost
 State = dict[str, np.ndarray]  # a model's weights as plain arrays: what messages and files carry
 THREADS = "FEDLENS_THREADS"  # of the environment: another number of threads, whose bytes are its own
 
