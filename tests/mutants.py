@@ -186,16 +186,23 @@ MUTANTS = [
     Mutant(
         "sum another client's records where lots share a pass",
         "pipelines/privacy/per_sample.py",
-        "rows, first = slice(first, first + len(own)), first + len(own)",
-        "rows, first = slice(0, len(own)), first + len(own)",
+        "slice(size, size + len(labels))",
+        "slice(0, len(labels))",
         f"{T}/privacy/test_per_sample.py::test_lots_in_one_call_are_each_the_sum_over_their_own_records",
     ),
     Mutant(
         "let another client's infinite gradient through where lots share a pass",
         "pipelines/privacy/per_sample.py",
-        "keep = lengths[rows] <= LARGEST  # nan is not",
+        "keep = own <= LARGEST  # nan is not",
         "keep = lengths[: len(own)] <= LARGEST",
         f"{T}/privacy/test_per_sample.py::test_a_record_without_a_finite_gradient_reaches_no_other_lot",
+    ),
+    Mutant(
+        "take more steps than were charged",
+        "pipelines/federation/dp/together.py",
+        "own.end(steps[client], first)",
+        "own.end(max(steps.values()), first)",
+        f"{T}/federation/dp/test_together.py::test_who_has_left_is_not_drawn_for_and_no_one_else_notices",
     ),
     Mutant(
         "take the steps of a client whose budget has gone",

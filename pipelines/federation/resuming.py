@@ -23,7 +23,14 @@ from pipelines.training.tensors import State
 EVERY = 60.0  # seconds of rounds, at most, that a killed run does again
 PLAIN = (dict, list, tuple, int, float, str, type(None))  # what of a server's state moves; the rest is as it began
 ROOT = Path(__file__).parents[2]
-SOURCES = ("models", "pipelines/blocks", "pipelines/federation", "pipelines/training", "pipelines/seeds.py")
+SOURCES = (
+    "models",
+    "pipelines/blocks",
+    "pipelines/federation",
+    "pipelines/privacy",
+    "pipelines/training",
+    "pipelines/seeds.py",
+)
 
 
 @dataclass

@@ -36,6 +36,15 @@ class Scaled(NamedTuple):
     norms: torch.Tensor
 
 
+class Part(NamedTuple):
+    """Of a pass. lot: whose records these are, by number; rows: where they lie in the pass."""
+
+    lot: int
+    images: torch.Tensor
+    labels: torch.Tensor
+    rows: slice
+
+
 def clipped_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, clipping_norm: float) -> Sums:
     """Sum over records of gradients scaled to L2 norm <= clipping_norm over all parameters together.
 
@@ -71,23 +80,19 @@ def scaled_sums(model: nn.Module, lots: list[Lot]) -> list[Scaled]:
     norms = [[torch.zeros(0).double()] for _ in lots]
     gradients, most = (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
     for passed in _passes(lots, most):
-        images, labels = (torch.cat(parts) for parts in list(zip(*passed))[1:])
+        images, labels = (torch.cat([getattr(part, name) for part in passed]) for name in ("images", "labels"))
         with torch.autocast(images.device.type, enabled=False):  # a caller's: norms of eight bits bound no sum
             found = gradients(model, weights, images, labels)
-            lengths, first = sum(layer.squares() for layer in found).sqrt(), 0
-            for number, _, own in passed:
-                rows, first = slice(first, first + len(own)), first + len(own)
-                norms[number].append(lengths[rows].cpu())
-                keep = lengths[rows] <= LARGEST  # nan is not
-                scale = torch.where(keep, lots[number].rule(lengths[rows]), 0.0).to(images.dtype)
-                for name, addend in _summed(found, rows, keep, scale):
-                    totals[number][name] += addend
+            lengths = sum(layer.squares() for layer in found).sqrt()
+            for part in passed:
+                own = lengths[part.rows]
+                norms[part.lot].append(own.cpu())
+                keep = own <= LARGEST  # nan is not
+                scale = torch.where(keep, lots[part.lot].rule(own), 0.0).to(images.dtype)
+                for layer in found:
+                    for name, addend in layer.of(part.rows).sum(keep, scale).items():
+                        totals[part.lot][name] += addend
     return [Scaled(total, torch.cat(parts)) for total, parts in zip(totals, norms)]
-
-
-def _summed(layers: list, rows: slice, keep: torch.Tensor, scale: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    for layer in layers:
-        yield from layer.of(rows).sum(keep, scale).items()
 
 
 def _held(weights: Sums) -> int:
@@ -95,17 +100,17 @@ def _held(weights: Sums) -> int:
     return max(1, min(CHUNK, HELD // sum(weight.numel() for weight in weights.values())))
 
 
-def _passes(lots: list[Lot], most: int) -> Iterator[list[tuple[int, torch.Tensor, torch.Tensor]]]:
-    """(number of the lot, its images, labels) of each pass of at most so many records: a larger lot goes in equal parts
-    of its own, smaller ones together. Nothing of an empty lot."""
+def _passes(lots: list[Lot], most: int) -> Iterator[list[Part]]:
+    """What goes through the model together, of at most so many records: lots are cut into as few equal parts as that
+    allows, and the parts share passes in their order. Nothing of an empty lot."""
     passed, size = [], 0
     for number, lot in enumerate(lots):
         parts = -(-len(lot.labels) // most)
         for images, labels in zip(lot.images.tensor_split(parts), lot.labels.tensor_split(parts)) if parts else ():
-            if passed and size + len(labels) > most:
+            if size + len(labels) > most and passed:
                 yield passed
                 passed, size = [], 0
-            passed.append((number, images, labels))
+            passed.append(Part(number, images, labels, slice(size, size + len(labels))))
             size += len(labels)
     if passed:
         yield passed

@@ -34,11 +34,14 @@ class CorrectedAdam(torch.optim.Optimizer):
     The mean of squares v holds the squared gradient plus the noise's variance. What is known is taken off: the same
     moving average of the variances, which differ where the noise or the clipping norm does. What is left is held above
     the paper's floor gamma', which it tunes; here it is what chance leaves of noise alone, so that a weight whose
-    gradients cannot be told from noise does not move by its noise over next to nothing.
+    gradients cannot be told from noise does not move by its noise over next to nothing. (A squared normal number has
+    twice its squared mean as variance; their sum with weights w, that with w^2.)
     """
 
     def __init__(self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR):
-        super().__init__(parameters, {"lr": lr, "betas": betas, "floor": floor, "count": 0, "noise": 0.0})
+        super().__init__(
+            parameters, {"lr": lr, "betas": betas, "floor": floor, "count": 0, "noise": 0.0, "squared": 0.0}
+        )
 
     @torch.no_grad()
     def step(self, variance: float) -> None:
@@ -46,6 +49,7 @@ class CorrectedAdam(torch.optim.Optimizer):
             second = group["betas"][1]
             group["count"] += 1
             group["noise"] = second * group["noise"] + (1 - second) * variance
+            group["squared"] = second**2 * group["squared"] + (1 - second) ** 2 * variance**2
             for parameter in group["params"]:
                 self._move(parameter, group)
 
@@ -56,13 +60,6 @@ class CorrectedAdam(torch.optim.Optimizer):
         state["m"].lerp_(parameter.grad, 1 - first)
         state["v"].lerp_(parameter.grad.square(), 1 - second)
         mean = state["m"] / (1 - first**count)
-        noise = group["noise"] / (1 - second**count)
-        square = state["v"] / (1 - second**count) - noise
-        floor = max(group["floor"], DEVIATIONS * noise * spread_of_squares(second, count))
+        square = (state["v"] - group["noise"]) / (1 - second**count)
+        floor = max(group["floor"], DEVIATIONS * math.sqrt(2 * group["squared"]) / (1 - second**count))
         parameter -= group["lr"] * mean / square.clamp(min=floor).sqrt()
-
-
-def spread_of_squares(decay: float, count: int) -> float:
-    """Standard deviation of a moving average, its start corrected, of `count` squares of standard normal numbers: each
-    has variance 2, and its weight is (1 - decay) decay^age / (1 - decay^count)."""
-    return math.sqrt(2 * (1 - decay) / (1 + decay) * (1 + decay**count) / (1 - decay**count))

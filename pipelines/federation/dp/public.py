@@ -22,8 +22,8 @@ class Public:
     images: Images
 
     def validate(self, weights: State, most: int | None = None) -> tuple[float, float]:
-        """(mean cross-entropy, accuracy), on all images, or on so many at most: the same each time, and evenly from
-        all, in whatever order they lie."""
+        """(mean cross-entropy, accuracy), on all images, or on so many at most: the same each time, evenly
+        from all in their order."""
         count = min(most or len(self.images), len(self.images))
         some = self.images[np.arange(count) * len(self.images) // count]
         return loss_and_accuracy(with_state(self.model, weights), some)

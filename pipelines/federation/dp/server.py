@@ -15,6 +15,8 @@ from pipelines.federation.messages import Reply, weighted_mean
 from pipelines.federation.variates import moved, named, parted, zeros
 from pipelines.training.tensors import State
 
+LEAST_SCORED = 500  # public images: fewer would say little of a loss that falls by a thousandth
+
 
 @dataclass(frozen=True, kw_only=True)
 class DpServer(Watched):
@@ -45,11 +47,11 @@ class DpServer(Watched):
 
 
 def start(weights: State, settings: Dpsgd, public: Public | None = None, clients: int = 1) -> DpServer:
-    """public: the server's images, which noise control, `proxy` and most rules for local steps need; a round's model is
-    scored on no more of them than all lots of a round hold, for a forward pass costs an eighth of a clipped gradient.
-    clients: how many there are, whether they answer or not."""
+    """public: the server's images, which noise control, `proxy` and most rules for local steps need. Each round's model
+    is scored on no more of them than all lots of the first round hold, for a forward pass costs an eighth of a clipped
+    gradient, but on LEAST_SCORED where there are as many. clients: how many there are, whether they answer or not."""
     control = zeros(weights) if settings.control_variates else {}
-    scored = math.ceil(clients * settings.local_steps * settings.expected_lot)
+    scored = max(LEAST_SCORED, math.ceil(clients * settings.local_steps * settings.expected_lot))
     first = DpServer(
         weights,
         public,

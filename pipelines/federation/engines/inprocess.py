@@ -1,6 +1,6 @@
 """The default engine: every client in this process, one after the other."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from pipelines.federation.messages import Payload, Reply
 
@@ -14,7 +14,7 @@ class InProcess:
     def call(self, payload: Payload) -> list[Reply]:
         return [Reply(client, answer) for client, answer in self.answers(payload) if answer is not None]
 
-    def answers(self, payload: Payload) -> Iterator[tuple[str, Payload | None]]:
+    def answers(self, payload: Payload) -> Iterable[tuple[str, Payload | None]]:
         """Sorted by client."""
         for client in sorted(self.handlers):
             yield client, self.handlers[client](payload)

@@ -194,7 +194,7 @@ def test_a_pass_holds_no_more_than_is_kept_at_once_and_no_lot_in_two_orders():
         return per_sample.Lot(torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), torch.ones_like)
 
     passes = list(per_sample._passes([lot(count) for count in (30, 30, 30, 0, 170, 10, 80)], 80))
-    assert [[(number, len(labels)) for number, _, labels in one] for one in passes] == [
+    assert [[(part.lot, len(part.labels)) for part in one] for one in passes] == [
         [(0, 30), (1, 30)],
         [(2, 30)],
         [(4, 57)],

@@ -167,3 +167,12 @@ def test_a_step_has_the_noise_that_was_entered_for_it():
         deviations.append(moved(reply).std())
     assert deviations == pytest.approx([z * 0.5 / 10 for z in (4.0, 2.0, 1.0)], rel=0.05)
     assert [steps.noise_multiplier for steps in own.account.taken] == [4.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("clipping, norm", [("proxy", 0.2), ("const", 0.5)])
+def test_by_proxy_the_norm_is_the_one_that_the_server_sent(clipping, norm):
+    """And the noise is in proportion to it."""
+    own = client(count=0, clipping=clipping, local_steps=1)
+    reply = own(Payload(START.arrays, {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2}))
+    assert reply.scalars["clipping_norm"] == norm
+    assert moved(reply).std() == pytest.approx(own.account.noise_multiplier * norm / 10, rel=0.05)

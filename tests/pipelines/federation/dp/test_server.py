@@ -110,6 +110,6 @@ def test_a_rounds_model_is_scored_on_no_more_public_images_than_its_lots_hold():
     asked = []
     public = SimpleNamespace(validate=lambda weights, most: asked.append(most) or (1.0, 0.5))
     settings = Dpsgd(**{**DPSGD, "local_steps": 2, "expected_lot": 10.4})
-    for clients in (3, 100):
+    for clients in (3, 40, 100):
         server.step(server.start({"w": np.zeros(1)}, settings, public, clients), [Reply("a", told(1.0))])
-    assert asked == [63, 2080]
+    assert asked == [500, 832, 2080]

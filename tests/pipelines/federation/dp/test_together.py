@@ -12,11 +12,13 @@ from pipelines.datasets.containers import Images
 from pipelines.federation.dp import dpsgd
 from pipelines.federation.dp.together import Together
 from pipelines.federation.engines.inprocess import InProcess
-from pipelines.federation.messages import Payload
+from pipelines.federation.messages import Payload, weighted_mean
+from pipelines.federation.variates import named, parted
 from pipelines.privacy import layerwise
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
+EARLIER = 1.6  # epsilon
 SIZES = {"a": 30, "b": 0, "c": 90, "d": 12}  # of c an expected lot is 45, of all together 66: one pass
 
 
@@ -36,17 +38,28 @@ def clients(epsilons: dict[str, float], **changes) -> dict[str, dpsgd.Client]:
     return made
 
 
-def answers(kind: type[InProcess], rounds: int = 3, epsilons: dict | None = None, **changes) -> list[list]:
-    """(client, arrays, scalars) of each round, every round from the first one's mean."""
-    engine = kind(clients(epsilons or dict.fromkeys(SIZES, 3.0), **changes))
+def answers(engine: InProcess, rounds: int = 4, variates: bool = False) -> list[list]:
+    """(client, arrays, scalars) of each round; each begins with the mean of the last, other noise and another norm."""
     weights, found = state_of(network()), []
-    control = {f"variate.{name}": np.zeros_like(array) for name, array in weights.items()}
-    sent = {**weights, **control} if changes.get("control_variates") else weights
-    asked = {"noise_factor": 1.0, "local_steps": engine.handlers["a"].account.settings.local_steps}
-    for _ in range(rounds):
-        replies = engine.call(Payload(sent, asked))
+    steps = engine.handlers["a"].account.settings.local_steps
+    for number in range(rounds):
+        control = named({name: np.full_like(array, 0.01 * number) for name, array in weights.items()})
+        asked = {"noise_factor": 0.9**number, "local_steps": steps, "clipping_norm": 0.5 * 0.8**number}
+        replies = engine.call(Payload({**weights, **(control if variates else {})}, asked))
         found.append([(reply.client, reply.payload.arrays, reply.payload.scalars) for reply in replies])
+        if replies:
+            weights, _ = parted(weighted_mean(replies, [1.0] * len(replies)))
     return found
+
+
+def same(one: list[list], other: list[list]) -> None:
+    for found, alone in zip(one, other, strict=True):
+        assert [client for client, *_ in found] == [client for client, *_ in alone]
+        for (_, arrays, told), (_, arrays_alone, told_alone) in zip(found, alone):
+            assert told == pytest.approx(told_alone, rel=1e-3, abs=1e-6)
+            assert set(arrays) == set(arrays_alone)
+            for name, array in arrays_alone.items():
+                np.testing.assert_allclose(arrays[name], array, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -56,25 +69,35 @@ def answers(kind: type[InProcess], rounds: int = 3, epsilons: dict | None = None
         {"local_steps": 3, "momentum": 0.9},
         {"clipping": "quantile", "optimiser": "adam", "learning_rate": 0.01},
         {"clipping": "auto_s"},
+        {"clipping": "proxy"},
+        {"control_variates": True},
     ],
 )
 def test_nobodys_answer_differs_from_that_of_clients_in_turn(changes):
-    for one, other in zip(answers(Together, **changes), answers(InProcess, **changes), strict=True):
-        assert [client for client, *_ in one] == [client for client, *_ in other] == sorted(SIZES)
-        for (_, arrays, told), (_, alone, told_alone) in zip(one, other):
-            assert told == pytest.approx(told_alone, rel=1e-3, abs=1e-6)
-            for name in alone:
-                np.testing.assert_allclose(arrays[name], alone[name], atol=1e-6)
+    alike = dict.fromkeys(SIZES, 3.0)
+    made = [
+        answers(kind(clients(alike, **changes)), variates="control_variates" in changes)
+        for kind in (Together, InProcess)
+    ]
+    assert [client for client, *_ in made[0][0]] == sorted(SIZES)
+    same(*made)
 
 
-def test_who_has_left_is_not_drawn_for_and_no_one_else_notices():
-    few = {"a": 3.0, "b": 3.0, "c": 1.5, "d": 3.0}
-    one, other = (answers(kind, 40, few, noise_multiplier=2.5) for kind in (Together, InProcess))
+@pytest.mark.parametrize("first_to_go", ["a", "c"])
+def test_who_has_left_is_not_drawn_for_and_no_one_else_notices(first_to_go):
+    """It goes in the midst of a round's steps, and takes those that it can pay."""
+    few = {**dict.fromkeys(SIZES, 3.0), first_to_go: EARLIER}
+    asked = {"noise_multiplier": 4.0, "local_steps": 3}
+    engines = [kind(clients(few, **asked)) for kind in (Together, InProcess)]
+    one, other = (answers(engine, 40) for engine in engines)
+    same(one, other)
     there = [[client for client, *_ in found] for found in one]
-    assert there == [[client for client, *_ in found] for found in other]
-    assert there[0] == ["a", "b", "c", "d"] and ["a", "b", "d"] in there and there[-1] == []
-    last = there.index([]) - 1
-    np.testing.assert_allclose(one[last][-1][1]["1.weight"], other[last][-1][1]["1.weight"], atol=1e-6)
+    rest = [client for client in sorted(SIZES) if client != first_to_go]
+    assert there[0] == sorted(SIZES) and rest in there and there[-1] == []
+    gone, stayed = (engine.handlers[first_to_go] for engine in engines)
+    assert gone.account.steps == stayed.account.steps and gone.account.steps > 3 and gone.account.steps % 3
+    for client in SIZES:
+        assert engines[0].handlers[client].noise.position == engines[1].handlers[client].noise.position
 
 
 def test_small_lots_share_a_pass_and_later_steps_do_not(monkeypatch):
@@ -85,6 +108,6 @@ def test_small_lots_share_a_pass_and_later_steps_do_not(monkeypatch):
         return real(model, weights, images, labels)
 
     monkeypatch.setattr(layerwise, "parts", parts)
-    answers(Together, rounds=1, epsilons=dict.fromkeys(SIZES, math.inf), local_steps=2)
+    answers(Together(clients(dict.fromkeys(SIZES, math.inf), local_steps=2)), rounds=1)
     first, *later = sizes
     assert first > 45 and len(later) == 3 and max(later) < first  # b has no records, and no pass
