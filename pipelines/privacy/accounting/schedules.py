@@ -5,7 +5,7 @@ A schedule is fixed in advance or follows from public data; for noise chosen fro
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,11 @@ def schedule_epsilon(
     *, schedule: Schedule, delta: float, convert=conversion, orders: Sequence[float] = ORDERS
 ) -> float:
     """epsilon at `delta` by Rényi DP, the least over `orders`; `convert` as in renyi."""
+    return _least(tuple(map(tuple, schedule)), delta, convert, tuple(orders))
+
+
+@lru_cache(maxsize=64)  # clients of a round have mostly taken the same steps, and each asks after each round
+def _least(schedule: Schedule, delta: float, convert, orders: tuple[float, ...]) -> float:
     return min(
         rdp_epsilon(rdp=schedule_rdp(schedule=schedule, order=order), order=order, delta=delta, convert=convert)
         for order in orders
