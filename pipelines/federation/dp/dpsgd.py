@@ -106,16 +106,15 @@ class Client:
     def release(self, scaled: Scaled) -> float:
         """The rest of a step, from a lot's scaled sum: noise, and all that follows from it."""
         settings, multiplier = self.account.settings, self.account.noise_multiplier
-        deviation = self.clip.deviation(multiplier)
-        for name, parameter in self.model.named_parameters():
-            total = scaled.total[name].cpu().numpy()
-            noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise)
-            parameter.grad = torch.from_numpy(noisy / settings.expected_lot).to(parameter)
-        squares = sum(parameter.grad.square().sum().item() for parameter in self.model.parameters())
-        spread = deviation / settings.expected_lot
+        deviation, parameters = self.clip.deviation(multiplier), dict(self.model.named_parameters())
+        total = torch.cat([scaled.total[name].flatten() for name in parameters]).cpu().numpy()
+        noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise) / settings.expected_lot
+        squares, spread = float(noisy @ noisy), deviation / settings.expected_lot
+        gradient = torch.from_numpy(noisy).to(scaled.total[next(iter(parameters))])
+        for parameter, part in zip(parameters.values(), gradient.split([p.numel() for p in parameters.values()])):
+            parameter.grad = part.view_as(parameter)
         if self.variate:
             self.variate.straighten(self.model)
         self.optimiser.step(spread**2)
         self.clip.adapt(scaled.norms, multiplier, self.noise, math.sqrt(squares))
-        size = sum(parameter.numel() for parameter in self.model.parameters())
-        return float_gaussian.signal_to_noise(squares, size, spread)
+        return float_gaussian.signal_to_noise(squares, noisy.size, spread)
