@@ -8,6 +8,7 @@ and lots come from the operating system. Everything after the noise is post-proc
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -109,7 +110,8 @@ class Client:
         deviation, parameters = self.clip.deviation(multiplier), dict(self.model.named_parameters())
         total = torch.cat([scaled.total[name].flatten() for name in parameters]).cpu().numpy()
         noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise) / settings.expected_lot
-        squares, spread = float(noisy @ noisy), deviation / settings.expected_lot
+        # not as a product: BLAS adds in an order that follows from its threads
+        squares, spread = float(np.square(noisy).sum()), deviation / settings.expected_lot
         gradient = torch.from_numpy(noisy).to(scaled.total[next(iter(parameters))])
         for parameter, part in zip(parameters.values(), gradient.split([p.numel() for p in parameters.values()])):
             parameter.grad = part.view_as(parameter)
