@@ -107,7 +107,8 @@ class Client:
     def release(self, scaled: Scaled) -> float:
         """The rest of a step, from a lot's scaled sum: noise, and all that follows from it."""
         settings, multiplier = self.account.settings, self.account.noise_multiplier
-        deviation, parameters = self.clip.deviation(multiplier), dict(self.model.named_parameters())
+        deviation = self.clip.deviation(multiplier)
+        parameters = dict(self.model.named_parameters())
         total = torch.cat([scaled.total[name].flatten() for name in parameters]).cpu().numpy()
         noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise) / settings.expected_lot
         # not as a product: BLAS adds in an order that follows from its threads
