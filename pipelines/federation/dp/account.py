@@ -15,7 +15,9 @@ from pipelines.privacy.accounting import NOTHING, Losses, Steps
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED, Statement
 
-FLOAT_NOISE = "operating system entropy; normal in float64, rounded to a grid of a thousandth of its deviation"
+FLOAT_NOISE = (
+    "operating system entropy through OpenSSL; normal in float64, rounded to a grid of a thousandth of its deviation"
+)
 CANCELLING = "a server that sends weights under which floating-point sums cancel (docs/privacy.md, pitfall 21)"
 START = "a Gaussian release (dp_moments) to start from, then "
 

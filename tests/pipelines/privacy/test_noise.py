@@ -4,7 +4,8 @@ The tests of the law draw real entropy; each fails by chance about once in a mil
 this noise is tested in tests/pipelines/test_noise_matrix.py.
 """
 
-import secrets
+import multiprocessing
+import ssl
 
 import numpy as np
 import pytest
@@ -75,21 +76,48 @@ def test_continuous_draws_have_their_laws():
 
 @pytest.mark.parametrize("byte", [0, 255])
 def test_no_entropy_makes_an_infinite_draw(monkeypatch, byte):
-    monkeypatch.setattr("pipelines.privacy.noise.secrets.token_bytes", lambda count: bytes([byte]) * count)
+    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: bytes([byte]) * count)
     assert OsEntropy().uniform(3).min() > 0 and OsEntropy().uniform(3).max() < 1
     assert 8 < abs(OsEntropy().normal((1,)).item()) < 9
 
 
-def test_continuous_draws_are_the_operating_systems(monkeypatch):
-    """52 bits of every eight bytes that it gives, none twice, and no generator in between whose state could leak."""
-    asked, real = [], secrets.token_bytes
-    monkeypatch.setattr(
-        "pipelines.privacy.noise.secrets.token_bytes", lambda count: asked.append(real(count)) or asked[-1]
-    )
+def test_continuous_draws_are_openssls(monkeypatch):
+    """52 bits of every eight bytes that its generator gives, none twice, and no generator in between whose state could
+    leak."""
+    asked, real = [], ssl.RAND_bytes
+    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: asked.append(real(count)) or asked[-1])
     drawn = OsEntropy().uniform(1000)
     words = np.frombuffer(asked[0], np.uint64) >> np.uint64(12)
     np.testing.assert_array_equal(drawn * 2.0**52 - 0.5, words.astype(np.float64))
     assert OsEntropy().normal((5, 2)).shape == (5, 2) and [len(got) for got in asked] == [8000, 80]
+
+
+def test_the_operating_system_renews_the_generator_before_each_draw(monkeypatch):
+    """A machine that is cloned while it runs would repeat its noise, were the state all that the noise comes from."""
+    order, entropy, added, real = [], [], ssl.RAND_add, ssl.RAND_bytes
+
+    def add(given: bytes, bits: float) -> None:
+        entropy.append((given, bits))
+        added(order.append("renewed") or given, bits)
+
+    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_add", add)
+    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: order.append("drawn") or real(count))
+    OsEntropy().normal((3,))
+    OsEntropy().uniform(3)
+    assert order == ["renewed", "drawn"] * 2
+    assert len({given for given, _ in entropy}) == 2 and {(len(given), size) for given, size in entropy} == {(32, 32)}
+
+
+def test_processes_that_come_of_one_draw_other_noise():
+    """Forked, with all of its state."""
+    OsEntropy().uniform(1)
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        drawn = [*pool.map(_drawn, range(4), chunksize=1), _drawn(4)]
+    assert len({tuple(own) for own in drawn}) == 5
+
+
+def _drawn(_: int) -> list[float]:
+    return OsEntropy().uniform(2).tolist()
 
 
 def test_seeded_noise_repeats_and_guarantees_nothing():
