@@ -72,6 +72,16 @@ def digest(data: Images) -> str:
     return hashlib.sha256(b"".join(array.tobytes() for array in (data.images, data.labels, data.ids))).hexdigest()
 
 
+def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
+    """Returns {client: its release}, under the name that its ledger has for it where it was entered before.
+
+    Raises:
+        UserError: a ledger was tampered with.
+    """
+    with _told():
+        return {client: ledgers[client].recognised(release) for client, release in releases.items()}
+
+
 def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
     """The stored folder of a release that one or several clients make together, made now unless it was before.
 
@@ -81,7 +91,8 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
     Raises:
         UserError: a ledger refuses (tampered with, or above a lifetime cap). Nothing was spent then.
     """
-    store = _store(ledgers, releases)
+    releases = recognised(ledgers, releases)
+    store = _store(ledgers, _names(releases))
     with _told(), contextlib.ExitStack() as locks:
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
@@ -119,10 +130,12 @@ def enter(ledger: Ledger, release: Release) -> None:
 def kept_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
     """The stored folder of a joint release whose parts other processes enter and make: filled now unless it was before.
     What is stored has left, and costs nothing to read again."""
-    store = _store(ledgers, releases)
-    if store.exists():
-        print("  made before: taken from the store; nothing is spent")
-        return store
+    store = _store(ledgers, {client: release.facts for client, release in releases.items()})
+    former = _store(ledgers, {client: release.former_fingerprint for client, release in releases.items()})
+    for made in (store, former):
+        if made.exists():
+            print("  made before: taken from the store; nothing is spent")
+            return made
     with new_folder(store) as folder:
         make(folder)
     return store
@@ -131,7 +144,7 @@ def kept_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
 def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
     """Where `make` may keep what a killed run needs to go on with this very release: private, beside the store, and
     removed once the release is closed. It does not exist before `make` creates it."""
-    store = _store(ledgers, releases)
+    store = _store(ledgers, _names(releases))
     return store.with_name(f".{store.name}.unfinished")
 
 
@@ -158,8 +171,12 @@ def _announce(client: str, ledger: Ledger, release: Release) -> None:
     )
 
 
-def _store(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
-    """ledgers/DATASET/releases/HASH: the hash of all parts, for a joint release is one thing."""
-    parts = "".join(releases[client].fingerprint for client in sorted(releases))
+def _names(releases: dict[str, Release]) -> dict[str, str]:
+    return {client: release.fingerprint for client, release in releases.items()}
+
+
+def _store(ledgers: dict[str, Ledger], names: dict[str, str]) -> Path:
+    """Returns ledgers/DATASET/releases/HASH: the hash of all parts' names, for a joint release is one thing."""
+    parts = "".join(names[client] for client in sorted(names))
     folder = next(iter(ledgers.values())).path.parent
     return folder / "releases" / hashlib.sha256(parts.encode()).hexdigest()[:24]

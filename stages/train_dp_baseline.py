@@ -67,6 +67,7 @@ def _released(
     data = {client: shard.train for client, shard in shards_of.items()}
     entries = _entries(params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public))
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
+    entries = releases.recognised(ledgers, entries)
     if params.federation.engine != "inprocess":  # each client's own process enters what it releases, at every attempt
         store = releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
         return store, {client: {**each.statement, "cost": each.cost} for client, each in entries.items()}
@@ -93,12 +94,14 @@ def _entries(
     plans: dict[str, Plan | None],
     facts: list[str],
 ) -> dict[str, Release]:
-    """What each client's ledger enters."""
+    """Returns what each client's ledger enters."""
     settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
+    family = federated.family(settings)
     return {
         client: entry(
             algorithm,
-            federated.family(settings).VERSION,
+            family.VERSION,
+            family.IDENTITY | dp_moments.IDENTITY.below("start"),
             its.statement(sources[client], params.budget(client)[1]),
             its.cost,
             client=client,

@@ -22,12 +22,14 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     seed = seeds.derive(params.seed, *names)
     train = shards.read(dataset, client, "train")
     statement = release.described(plan, source)
-    entry = release.entry(generator, module.VERSION, plan, statement, data=releases.digest(train), seed=seed)
-    ledgers, entries = {client: releases.ledger_of(params, dataset, client)}, {client: entry}
+    mechanism = (generator, module.VERSION, module.IDENTITY)
+    entry = release.entry(*mechanism, plan, statement, data=releases.digest(train), seed=seed)
+    ledgers = {client: releases.ledger_of(params, dataset, client)}
+    entries = releases.recognised(ledgers, {client: entry})
     where = registry.Where(params.device, releases.unfinished(ledgers, entries))
 
     def make(folder):
-        release.save(folder, module.fit(train, plan, source, seed, where), plan, entry.fingerprint)
+        release.save(folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint)
 
     store = releases.made_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:

@@ -28,6 +28,27 @@ class Mutant:
 
 MUTANTS = [
     Mutant(
+        "know a joint run without its records",
+        "pipelines/federation/dp/entry.py",
+        'data=hashlib.sha256("".join(data).encode()).hexdigest()',
+        'data="x"',
+        "tests/stages/test_train_dp_baseline.py",
+    ),
+    Mutant(
+        "resume a dead run under the entry of another cost",
+        "pipelines/privacy/ledger/__init__.py",
+        'if entry["fingerprint"] in made or canonical(entry["cost"]) == cost:',
+        "if True:",
+        f"{T}/privacy/test_identity.py",
+    ),
+    Mutant(
+        "take a release with test noise for one with a guarantee",
+        "pipelines/privacy/ledger/identity.py",
+        'found = {"guarantee": guarantee}',
+        "found = {}",
+        f"{T}/privacy/test_identity.py",
+    ),
+    Mutant(
         "halve the sensitivity of votes",
         "pipelines/synthesis/votes.py",
         "return 2 * math.sqrt(top_k * batch)",

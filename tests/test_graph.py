@@ -20,6 +20,7 @@ PLUMBING = {  # checks, names, book-keeping: a change there makes no output anot
     "pipelines/paths.py",
     "pipelines/privacy/ledger/__init__.py",
     "pipelines/privacy/ledger/chain.py",
+    "pipelines/privacy/ledger/identity.py",
     "pipelines/releases.py",
     "pipelines/rules.py",
     "pipelines/scratch.py",

@@ -89,6 +89,7 @@ def _noisy(params: Params, run: Run, client: str) -> Gate:
     release = entry(
         run.method,
         module.VERSION,
+        module.IDENTITY,
         account.statement(source),
         account.cost,
         data=[releases.digest(records), secrets.token_hex(16)],  # never one that was made before

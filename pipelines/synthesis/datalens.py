@@ -68,7 +68,7 @@ def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE)
     return neural.state(generator)
 
 
-plan, sample = planning.plan, neural.sample
+plan, sample, IDENTITY = planning.plan, neural.sample, planning.IDENTITY
 
 
 def _recipe(plan: Plan, seed: int, on: torch.device) -> Recipe:

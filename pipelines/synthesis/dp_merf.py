@@ -18,6 +18,7 @@ from models.generator import NormedGenerator
 from pipelines.blocks.generators import DpMerf
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, on_lattice, release
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
@@ -25,6 +26,11 @@ from pipelines.training.tensors import state_of, with_state
 
 KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+IDENTITY = Identity(
+    consequences=frozenset(
+        {"d", "labels", "lattice_steps_per_unit", "noise", "released_numbers", "sensitivity", "sigma"}
+    )
+)
 FREQUENCIES = 20_211  # seed of W, a public constant
 KEEP = 2.0  # a class is kept where its noisy count exceeds so many noise deviations
 CHUNK = 500  # records whose features are held at once

@@ -17,11 +17,28 @@ from scipy.fft import dctn, idctn
 from pipelines.blocks.generators import DpMoments
 from pipelines.datasets.containers import Images, synthetic
 from pipelines.privacy.gaussian import Budget, on_lattice, release
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
 
 KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+IDENTITY = Identity(
+    consequences=frozenset(
+        {
+            "coefficients",
+            "hyperparameters",
+            "labels",
+            "lattice_steps_per_unit",
+            "noise",
+            "released_numbers",
+            "sensitivity",
+            "sigma",
+        }
+    ),
+    free=frozenset({"settings.low_epsilon"}),  # the plan's settings hold what follows from it
+    neutral={"settings.inflation": 1.0, "settings.contrast": 1.0},
+)
 KEEP = 1.5  # a class is kept where its noisy count exceeds so many noise deviations
 LEAST_COUNT = 2.0
 

@@ -22,6 +22,7 @@ from pipelines.blocks.generators import DpTeacher
 from pipelines.datasets.containers import Images
 from pipelines.privacy import float_gaussian
 from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.synthesis import dp_moments
@@ -31,6 +32,17 @@ from pipelines.training.tensors import logits, state_of, tensors, with_state
 
 KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+IDENTITY = Identity(
+    consequences=frozenset({"gradients", "labels", "moments", "noise"}),
+    neutral={
+        "settings.inflation": 1.0,
+        "settings.contrast": 1.0,
+        "settings.low_epsilon": None,
+        "settings.augmentation": None,
+        "settings.momentum": 0.0,
+        "settings.averaging": 0.0,
+    },
+)
 FLOAT_NOISE = "for the gradients a rounded float normal of the same entropy"
 PREFIX = "teacher."  # of the classifier's weights in the state
 

@@ -11,6 +11,7 @@ from models.teachers import TEACHERS
 from pipelines.blocks.generators import Gan
 from pipelines.datasets.containers import Images
 from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import neural
@@ -19,6 +20,7 @@ from pipelines.synthesis.teachers.block import Block
 
 KNOWN_FAILURES = "may repeat training records; mode collapse"
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+IDENTITY = Identity(consequences=frozenset({"labels", "noise"}), neutral={"settings.wrong_labels": False})
 
 
 def plan(settings: Gan, budget: Budget, space: Space) -> Plan:

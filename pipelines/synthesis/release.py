@@ -8,7 +8,7 @@ import numpy as np
 from pipelines.blocks.data import Profile
 from pipelines.files import read_arrays, read_json, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
-from pipelines.privacy.ledger import Release
+from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis.registry import Plan, Space
@@ -39,8 +39,16 @@ def described(plan: Plan, noise: Noise) -> Statement:
     return replace(plan.statement, guarantee=noise.guarantee, noise=named)
 
 
-def entry(name: str, version: int, plan: Plan, statement: Statement, *, data: str, seed: int) -> Release:
-    """What the ledger enters: all that shapes the release but its noise, and the most it may cost."""
+def entry(
+    name: str, version: int, identity: Identity, plan: Plan, statement: Statement, *, data: str, seed: int
+) -> Release:
+    """Returns what the ledger enters: all that shapes the release but its noise, and the most it may cost.
+
+    Args:
+        name, version, identity: of the generator.
+        data: the hash of the records that it reads.
+        seed: of everything random but the noise.
+    """
     details = {key: value for key, value in statement.details.items() if key != "hyperparameters"}
     parameters = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise, "seed": seed}
     formal = statement.guarantee == "formal"
@@ -51,6 +59,7 @@ def entry(name: str, version: int, plan: Plan, statement: Statement, *, data: st
         data=data,
         cost={"kind": "gaussian", "mu": statement.mu} if formal else {"kind": "none"},
         statement=statement.as_dict(),
+        identity=identity,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipelines.blocks.dp import Dpsgd
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import NOTHING, Losses, Steps
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED, Statement
 
@@ -20,6 +21,17 @@ FLOAT_NOISE = (
 )
 CANCELLING = "a server that sends weights under which floating-point sums cancel (docs/privacy.md, pitfall 21)"
 START = "a Gaussian release (dp_moments) to start from, then "
+# Of what a ledger enters for any noisy run. The budgets stand in the claim and in the facts of the run (`entry`).
+IDENTITY = Identity(
+    consequences=frozenset({"before", "noise", "noise_multiplier", "steps"}),
+    neutral={
+        "start": None,
+        "settings.activation": "relu",
+        "settings.momentum": 0.0,
+        "settings.network": None,
+        "settings.warm_start": None,
+    },
+)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from torch import nn
 
 from pipelines.datasets.containers import Images
 from pipelines.federation.dp import accounts, optimisers, server
+from pipelines.federation.dp.account import IDENTITY as ANY_NOISY_RUN
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
 from pipelines.federation.dp.together import Together
@@ -21,6 +22,7 @@ from pipelines.federation.dp.variates import Variate
 from pipelines.federation.messages import Payload
 from pipelines.federation.variates import named, parted
 from pipelines.privacy import float_gaussian
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import Lot, Scaled, scaled_sum
 from pipelines.training.tensors import state_of, tensors, with_state
@@ -30,6 +32,19 @@ VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameter
 # was made before is handed back as it was, at no cost. Nor where the model that is watched became the averaged one, nor
 # where quantile clipping at another quantile than 0.5 came to be centred there, local_sgd to count all rounds, a
 # round's model to be scored on no more public images than its lots hold, or adam_corrected's floor to follow the noise.
+IDENTITY = ANY_NOISY_RUN | Identity(
+    consequences=frozenset({"epsilon_by_pld_as_planned"}),
+    free=frozenset({"settings.allow_nonprivate"}),
+    neutral={
+        "settings.averaging": 0.0,
+        "settings.clipping": "const",
+        "settings.control_variates": False,
+        "settings.local_steps_rule": "fixed",
+        "settings.noise_control": "const",
+        "settings.noise_multiplier": None,
+        "settings.optimiser": "sgd",
+    },
+)
 account, start, step, engine = accounts.account, server.start, server.step, Together
 
 

@@ -3,13 +3,14 @@
 import hashlib
 
 from pipelines.blocks.data import Profile
-from pipelines.privacy.ledger import Release
+from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.statement import Statement
 
 
 def entry(
     algorithm: str,
     version: int,
+    identity: Identity,
     statement: Statement,
     cost: dict,
     *,
@@ -19,7 +20,17 @@ def entry(
     seed: int,
     start: dict | None = None,
 ) -> Release:
-    """All planned steps. `data` names everyone's part; `start`, the release that the run starts from."""
+    """Returns what the client's ledger enters: all planned steps.
+
+    Args:
+        algorithm, version, identity: of the mechanism.
+        statement, cost: of the client's account.
+        data: facts of all clients that tell this run from another; one that changes makes another release.
+        client: whose ledger it is.
+        profile: of the data set, for what its network depends on.
+        seed: of everything random but the noise.
+        start: parameters of the release that the run starts from, or None.
+    """
     network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
     budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
     return Release(
@@ -29,4 +40,5 @@ def entry(
         data=hashlib.sha256("".join(data).encode()).hexdigest(),
         cost=cost if statement.guarantee == "formal" else {"kind": "none"},
         statement=statement.as_dict(),
+        identity=identity,
     )

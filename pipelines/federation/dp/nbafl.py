@@ -16,6 +16,7 @@ from pipelines.blocks.dp import Nbafl
 from pipelines.datasets.containers import Images
 from pipelines.federation.algorithms import fedprox
 from pipelines.federation.dp import nbafl_account
+from pipelines.federation.dp.account import IDENTITY as ANY_NOISY_RUN
 from pipelines.federation.dp.nbafl_account import Sound
 from pipelines.federation.dp.public import Public
 from pipelines.federation.dp.watched import Watched
@@ -23,10 +24,15 @@ from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.local import hold
 from pipelines.federation.messages import Payload, Reply, weighted_mean
 from pipelines.privacy import float_gaussian
+from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.training.tensors import State
 
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+IDENTITY = ANY_NOISY_RUN | Identity(
+    consequences=frozenset({"sensitivity", "sigma", "epsilon_claimed_by_its_paper", "epsilon_at_its_sensitivity"}),
+    neutral={"settings.bound": "sound", "settings.mu": 0.0},
+)
 account, engine = nbafl_account.account, InProcess
 
 

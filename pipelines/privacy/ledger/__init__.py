@@ -4,20 +4,21 @@
     python -m pipelines.privacy.ledger plan --epsilons 1 3 10 --generators 2    # what a grid of experiments would cost
 
 Two lines per release: `open` before it is made, with what it may cost at most, and `close` after, with what it did. A
-release is known by its fingerprint (mechanism and version, parameters, data): an open one is resumed and charged once,
-a closed one is reused and costs nothing. That a dead run is charged once rests on nothing of it having left the
-process, and on whether it died not depending on its noise.
+release is known by its mechanism and version, its records and the facts that shape it (`identity`): an open one is
+resumed and charged once, a closed one is reused and costs nothing. That a dead run is charged once rests on nothing of
+it having left the process, and on whether it died not depending on its noise.
 """
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.privacy import accounting
-from pipelines.privacy.ledger.chain import Chain, LedgerError, digest
+from pipelines.privacy.ledger.chain import Chain, LedgerError, canonical, digest
+from pipelines.privacy.ledger.identity import Identity
 
-__all__ = ["Ledger", "LedgerError", "Release"]
+__all__ = ["Identity", "Ledger", "LedgerError", "Release"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Release:
         data: hash of the records it reads.
         cost: the most it may cost (accounting.total_epsilon says in which form).
         statement: its privacy statement (statement.Statement.as_dict()), known before it is made.
+        identity: which parameters are facts.
+        recorded: the fingerprint under which a ledger holds this very release (`Ledger.recognised`).
     """
 
     mechanism: str
@@ -38,10 +41,37 @@ class Release:
     data: str
     cost: dict
     statement: dict
+    identity: Identity = field(default_factory=Identity)
+    recorded: str | None = None
 
     @property
     def fingerprint(self) -> str:
+        """The name of this release in a ledger and in the store.
+
+        It holds the cost, too: a run that died must not go on under an entry that allows it less.
+        """
+        return self.recorded or digest([self.facts, self.cost])
+
+    @property
+    def facts(self) -> str:
+        """The hash of all that identifies this release, whatever it costs."""
+        return digest([self.mechanism, self.version, _facts(self.identity, vars(self)), self.data])
+
+    @property
+    def former_fingerprint(self) -> str:
+        """The name that earlier versions of this code gave: of all parameters, facts or not."""
         return digest([self.mechanism, self.version, self.parameters, self.data])
+
+    def is_in(self, entry: dict) -> bool:
+        """Returns whether an `open` entry, of whatever version of this code, is about this release."""
+        known_by = ("mechanism", "version", "data")
+        if any(entry[name] != getattr(self, name) for name in known_by):
+            return False
+        return canonical(_facts(self.identity, entry)) == canonical(_facts(self.identity, vars(self)))
+
+
+def _facts(identity: Identity, content: dict) -> dict[str, object]:
+    return identity.facts(content["parameters"], content["statement"].get("guarantee"))
 
 
 class Ledger:
@@ -59,6 +89,7 @@ class Ledger:
             LedgerError: the file was tampered with, or the total would exceed `lifetime_epsilon`.
         """
         with self.chain.locked():
+            release = self.recognised(release)
             known = [entry["event"] for entry in self.entries() if entry["fingerprint"] == release.fingerprint]
             if known:
                 return "reused" if "close" in known else "resumed"
@@ -73,9 +104,25 @@ class Ledger:
         Raises:
             LedgerError: it would.
         """
-        if self.knows(release.fingerprint):
+        if self.knows(self.recognised(release).fingerprint):
             return
         self._check_lifetime(release)
+
+    def recognised(self, release: Release) -> Release:
+        """Returns the release under the fingerprint by which this ledger knows it, or as it is where it does not.
+
+        A release that was made is the same where its facts are. One that died before it was made must have the same
+        cost, too: else it is charged anew.
+        """
+        entries = self.entries()
+        made = {entry["fingerprint"] for entry in entries if entry["event"] == "close"}
+        cost = canonical(release.cost)
+        for entry in reversed(entries):
+            if entry["event"] != "open" or not release.is_in(entry):
+                continue
+            if entry["fingerprint"] in made or canonical(entry["cost"]) == cost:
+                return replace(release, recorded=entry["fingerprint"])
+        return release
 
     def close(self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None) -> None:
         """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""

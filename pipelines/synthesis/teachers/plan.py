@@ -6,12 +6,32 @@ from pipelines.blocks.generators import Datalens
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
 from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.ledger import Identity
 from pipelines.rules import mistake
 from pipelines.synthesis import votes
 from pipelines.synthesis.registry import Plan, Space, lattice, stated
 
 LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
 LARGEST_RATIO = 1.0
+IDENTITY = Identity(
+    consequences=frozenset(
+        {
+            "N",
+            "k",
+            "B",
+            "T",
+            "epsilon_by_the_papers_accountant",
+            "labels",
+            "lattice_steps_per_vote",
+            "noise",
+            "sensitivity",
+            "sigma",
+            "sigma_over_N",
+            "steps_affordable_at_sigma_N_1",
+        }
+    ),
+    neutral={"settings.threshold": None, "settings.centre_votes": False, "settings.vote_cutoff": None},
+)
 
 
 def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
@@ -45,8 +65,7 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "steps_affordable_at_sigma_N_1": affordable,
         "lattice_steps_per_vote": lattice(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
-        # without weak_plan, which shapes no release: the ledger would take, and charge, another word there for another
-        "settings": settings.model_dump(exclude={"weak_plan"}),
+        "settings": settings.model_dump(exclude={"weak_plan"}),  # it shapes no release
         "labels": "uniform over the declared classes",
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)

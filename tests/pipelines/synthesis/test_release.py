@@ -20,6 +20,7 @@ def plan(moments_settings, small_space):
     return lambda epsilon=3.0: dp_moments.plan(moments_settings(), Budget(epsilon, 1e-5), small_space)
 
 
+MECHANISM = ("dp_moments", dp_moments.VERSION, dp_moments.IDENTITY)
 STATE = {"a": np.arange(6.0).reshape(2, 3).T, "b": np.array(3)}
 
 
@@ -39,7 +40,7 @@ def test_the_statement_names_the_real_noise(plan):
 def test_seeded_noise_voids_the_guarantee_and_costs_everything(plan):
     statement = release.described(plan(), SeededForTests(0))
     assert statement.guarantee == "none" and statement.sentence.startswith("NO PRIVACY GUARANTEE")
-    assert release.entry("dp_moments", 1, plan(), statement, data="d", seed=0).cost == {"kind": "none"}
+    assert release.entry(*MECHANISM, plan(), statement, data="d", seed=0).cost == {"kind": "none"}
 
 
 def test_an_infinite_epsilon_stays_without_guarantee_under_real_noise(plan):
@@ -51,7 +52,7 @@ def test_the_entry_costs_the_plans_mu_and_any_change_of_plan_is_another_release(
     def entry(epsilon, **changes):
         made = plan(epsilon)
         known_by = {"data": "d", "seed": 0, **changes}
-        return release.entry("dp_moments", 1, made, release.described(made, OsEntropy()), **known_by)
+        return release.entry(*MECHANISM, made, release.described(made, OsEntropy()), **known_by)
 
     assert entry(3.0).cost == {"kind": "gaussian", "mu": plan(3.0).statement.mu}
     assert entry(3.0).fingerprint == entry(3.0).fingerprint

@@ -1,0 +1,88 @@
+"""What tells one release from another: the facts that shape it, and nothing else.
+
+A parameter of a release is a fact or a consequence. Facts are what somebody chose: a budget, a seed, a setting.
+Consequences, such as a noise deviation or a sentence about it, follow from facts and the mechanism's version. Only
+facts identify a release, so that a better accountant or another wording makes nobody pay again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Declares which parameters of a mechanism's releases are no facts, by dotted paths such as `settings.momentum`.
+
+    A path stands for all that lies below it. Every parameter counts unless it is declared here, so that a forgotten
+    declaration charges a release anew and never hands out another one for it.
+
+    Attributes:
+        consequences: parameters that follow from others.
+        free: settings that shape no release.
+        neutral: {path: the value at which the release is as it was before this setting existed}.
+        renamed: {path in older ledgers: path today}.
+    """
+
+    consequences: frozenset[str] = frozenset()
+    free: frozenset[str] = frozenset()
+    neutral: Mapping[str, object] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def facts(self, parameters: Mapping, guarantee: str | None) -> dict[str, object]:
+        """Returns {path: value} of all that identifies a release with these parameters.
+
+        Args:
+            parameters: of a `Release`, or of an entry that an older version of this code wrote.
+            guarantee: `formal` or `none`, of its statement. Noise that voids the guarantee makes another release.
+        """
+        found = {"guarantee": guarantee}
+        for old_path, value in _flattened(parameters):
+            path = self.renamed.get(old_path, old_path)
+            if self._counts(path, value):
+                found[path] = _rounded(value)
+        return found
+
+    def below(self, prefix: str) -> "Identity":
+        """Returns the same declarations for a release whose parameters lie under `prefix` in another's."""
+
+        def moved(path: str) -> str:
+            return f"{prefix}.{path}"
+
+        return Identity(
+            consequences=frozenset(map(moved, self.consequences)),
+            free=frozenset(map(moved, self.free)),
+            neutral={moved(path): value for path, value in self.neutral.items()},
+            renamed={moved(old): moved(new) for old, new in self.renamed.items()},
+        )
+
+    def __or__(self, other: "Identity") -> "Identity":
+        """Returns the declarations of both."""
+        return Identity(
+            consequences=self.consequences | other.consequences,
+            free=self.free | other.free,
+            neutral={**self.neutral, **other.neutral},
+            renamed={**self.renamed, **other.renamed},
+        )
+
+    def _counts(self, path: str, value: object) -> bool:
+        left_out = self.consequences | self.free
+        if any(path == each or path.startswith(f"{each}.") for each in left_out):
+            return False
+        return path not in self.neutral or value != self.neutral[path]
+
+
+def _flattened(content: Mapping, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yields (dotted path, value) of everything that is no mapping."""
+    for name, value in content.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _rounded(value: object) -> object:
+    """Returns a float to six digits: the claim of noisy training is found by bisection, to the last bits."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,73 @@
+"""Releases of every mechanism with frozen settings, as the code of today enters them in a ledger.
+
+`golden/settings.json` holds the settings, `golden/ledgers/NAME.jsonl` the ledger of a client that made the release when
+the file was written. A setting that was added later is given its neutral value here.
+"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+from pipelines.blocks.data import Augmentation
+from pipelines.blocks.dp import DpBaselines
+from pipelines.blocks.generators import GENERATORS, DpMoments
+from pipelines.federation.dp import federated
+from pipelines.federation.dp.entry import entry
+from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.ledger import Release
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import dp_moments, registry, warm_start
+from pipelines.synthesis import release as releasing
+from stages import train_dp_baseline
+
+GOLDEN = Path(__file__).parent / "golden"
+EPSILON, DELTA, SEED = 2.0, 1e-5, 7
+SPACE = registry.Space(height=8, width=8, channels=1, classes=10)
+WARPS = {"rotation": 0.15, "scale": 0.1, "shear": 0.1, "shift": 0.5, "elastic": 0.0, "noise": 0.0}
+
+
+def frozen_settings() -> dict[str, dict]:
+    """{mechanism: its settings when the ledgers were written}."""
+    return json.loads((GOLDEN / "settings.json").read_text())
+
+
+def of_today(name: str, settings: dict) -> Release:
+    """The release of a mechanism with these settings, made by the code of today."""
+    if name in GENERATORS:
+        return of_generator(name, settings)
+    return of_noisy_training(name, settings)
+
+
+def of_generator(name: str, settings: dict) -> Release:
+    module = registry.load(name)
+    plan = module.plan(GENERATORS[name].model_validate(settings), Budget(EPSILON, DELTA), SPACE)
+    statement = releasing.described(plan, OsEntropy())
+    return releasing.entry(name, module.VERSION, module.IDENTITY, plan, statement, data="the records", seed=SEED)
+
+
+def of_noisy_training(name: str, settings: dict) -> Release:
+    settings = DpBaselines.model_fields[name].annotation.model_validate(settings)
+    profile = SimpleNamespace(
+        shape=[8, 8, 1], classes=10, classifier="mlp", augmentation=Augmentation.model_validate(WARPS)
+    )
+    family = federated.family(settings)
+    start, before, delta = None, (), DELTA
+    if settings.warm_start:
+        moments = DpMoments.model_validate(frozen_settings()["dp_moments"])
+        plan = warm_start.plan(moments, EPSILON, DELTA, settings.warm_start.share, SPACE)
+        start = train_dp_baseline._start(profile, plan)
+        before = warm_start.steps(plan)
+        delta = warm_start.continuous(DELTA)
+    account = family.account(EPSILON, delta, settings, before)
+    return entry(
+        name,
+        family.VERSION,
+        family.IDENTITY | dp_moments.IDENTITY.below("start"),
+        account.statement(OsEntropy(), DELTA),
+        account.cost,
+        data=["the records of a", "the records of b"],
+        client="a",
+        profile=profile,
+        seed=SEED,
+        start=start,
+    )

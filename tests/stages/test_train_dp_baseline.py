@@ -1,0 +1,63 @@
+"""What tells one joint noisy run from another: everyone's records and budgets, the public images and the engine.
+
+A reply depends on all of them by the model that was broadcast. Where one changes, every client's release is another
+one, and the ledger must not hand the old one back.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from project import ROOT
+
+from pipelines import config
+from pipelines.datasets.containers import Images
+from pipelines.federation.dp import own
+from stages import train_dp_baseline
+
+ALGORITHM = "dpsgd"
+
+
+def images(seed: int) -> Images:
+    rng = np.random.default_rng(seed)
+    return Images(rng.integers(0, 256, (12, 8, 8, 1)).astype(np.uint8), np.arange(12) % 10, np.arange(12))
+
+
+@pytest.fixture(scope="module")
+def params():
+    return config.load(ROOT / "params.yaml")
+
+
+@pytest.fixture
+def fingerprints(params):
+    """Factory of {client: its fingerprint} of a run over these records."""
+
+    def made(params, data: dict[str, Images], public: Images) -> dict[str, str]:
+        settings = params.training("digits", ALGORITHM)
+        accounts = {client: own.account(params, client, settings) for client in data}
+        sources = {client: own.source(params, "digits", ALGORITHM, client) for client in data}
+        facts = train_dp_baseline._facts(params, data, public)
+        entries = train_dp_baseline._entries(params, "digits", ALGORITHM, accounts, sources, dict.fromkeys(data), facts)
+        return {client: entry.fingerprint for client, entry in entries.items()}
+
+    return made
+
+
+def test_each_fact_of_a_joint_run_makes_every_client_release_anew(params, fingerprints):
+    data, public = {"c0": images(0), "c1": images(1)}, images(9)
+    before = fingerprints(params, data, public)
+    assert fingerprints(params, dict(data), public) == before
+
+    other_record = replace(data["c1"], images=data["c1"].images.copy())
+    other_record.images[3, 0, 0, 0] ^= 1
+    budget = {**params.clients, "c1": params.clients["c1"].model_copy(update={"epsilon": 3.0000001})}
+    network = params.federation.model_copy(update={"engine": "nvflare"})
+    changes = {
+        "a pixel of another client's record": (params, {**data, "c1": other_record}, public),
+        "another client's budget": (params.model_copy(update={"clients": budget}), data, public),
+        "the public images": (params, data, images(10)),
+        "the engine": (params.model_copy(update={"federation": network}), data, public),
+    }
+    for fact, arguments in changes.items():
+        after = fingerprints(*arguments)
+        assert all(after[client] != before[client] for client in data), fact
