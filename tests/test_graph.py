@@ -13,14 +13,14 @@ from pipelines.federation import methods
 
 PLUMBING = {  # checks, names, book-keeping: a change there makes no output another
     *(str(file.relative_to(ROOT)) for file in (ROOT / "pipelines/blocks").glob("*.py")),
+    *(str(file.relative_to(ROOT)) for file in (ROOT / "pipelines/privacy/ledger").glob("*.py")),
     "pipelines/config.py",
     "pipelines/datasets/secrets.py",
     "pipelines/errors.py",
     "pipelines/files.py",
     "pipelines/paths.py",
-    "pipelines/privacy/ledger/__init__.py",
-    "pipelines/privacy/ledger/chain.py",
-    "pipelines/privacy/ledger/identity.py",
+    "pipelines/privacy/errors.py",
+    "pipelines/privacy/ledger_folder.py",
     "pipelines/releases.py",
     "pipelines/rules.py",
     "pipelines/scratch.py",

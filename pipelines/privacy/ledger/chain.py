@@ -1,5 +1,9 @@
 """An append-only file of JSON lines, each carrying the hash of the one before. A head file beside it holds the number
-of lines and the last hash, so that a cut-off tail shows too. One writer at a time, across processes."""
+of lines and the last hash, so that a cut-off tail shows too. One writer at a time, across processes.
+
+A writer may die, or the disk be full, between the two files: the head may be one line behind. It never falls further
+behind, for whoever appends next brings it up to date first.
+"""
 
 import contextlib
 import fcntl
@@ -9,11 +13,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-START = "0" * 64  # the hash before the first line
+from pipelines.privacy.errors import LedgerError
+from pipelines.privacy.ledger import durable, lines
+from pipelines.privacy.ledger.head import NONE, START, Head
+from pipelines.privacy.ledger.head import parsed as parsed_head
 
-
-class LedgerError(Exception):
-    """The file was tampered with, or a release is refused. The text is one sentence."""
+__all__ = ["Chain", "LedgerError", "digest"]
 
 
 class Chain:
@@ -24,7 +29,7 @@ class Chain:
         """All lines, checked. Waits for a writer: between its two files one looks cut off.
 
         Raises:
-            LedgerError: a line was edited, removed or cut off.
+            LedgerError: a line or the head was edited, removed or cut off.
         """
         if self.writing or not self.path.parent.exists():
             return self._entries()
@@ -34,35 +39,44 @@ class Chain:
     def _entries(self) -> list[dict]:
         if not self.path.exists():
             if self.head.exists():
-                raise LedgerError(f"{self.path} is gone, but its head is not: lines were deleted.")
+                raise LedgerError(
+                    f"{self.path} is gone, but its head is not: lines were deleted. Bring it back from a backup."
+                )
             return []
-        lines = self.path.read_text().split("\n")[:-1]  # what follows the last newline is a dead writer's torn line
         entries, previous = [], START
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(self._whole_lines(), start=1):
             entry = self._parsed(line, number)
             if entry.get("previous") != previous or entry.pop("hash", None) != digest(entry):
                 raise LedgerError(f"{self.path}, line {number}: the chain is broken; a line was edited or deleted.")
+            self._check_fields(entry, number)
             entries.append(entry)
             previous = digest(entry)
         self._check_head(entries)
         return entries
 
     def append(self, entry: dict) -> None:
-        """Adds one line; call it inside `locked`."""
+        """Adds one line; call it inside `locked`.
+
+        Raises:
+            LedgerError: the chain is damaged.
+            OSError: such as a full disk. The line is there or not; the chain is whole either way.
+        """
         entries = self.entries()
+        if entries and self._read_head(entries).lines < len(entries):
+            durable.replace(self.head, _head_of(entries).as_bytes())
         entry = {**entry, "previous": digest(entries[-1]) if entries else START}
-        with self.path.open("a") as file:
-            file.write(canonical({**entry, "hash": digest(entry)}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside = self.head.with_suffix(".tmp")
-        beside.write_text(json.dumps({"lines": len(entries) + 1, "hash": digest(entry)}) + "\n")
-        os.replace(beside, self.head)
+        durable.append(self.path, (canonical({**entry, "hash": digest(entry)}) + "\n").encode())
+        durable.replace(self.head, _head_of([*entries, entry]).as_bytes())
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """For reading and appending as one act. A torn last line of a dead writer is removed first."""
+        """For reading and appending as one act. A torn last line of a dead writer is removed first.
+
+        Raises:
+            LedgerError: the chain is damaged. Then its file is left as it is.
+        """
         with self.flock(".lock"):
+            self._entries()
             content = self.path.read_bytes() if self.path.exists() else b""
             if content and not content.endswith(b"\n"):
                 os.truncate(self.path, content.rfind(b"\n") + 1)
@@ -80,18 +94,62 @@ class Chain:
             fcntl.flock(lock, kind)
             yield
 
-    def _parsed(self, line: str, number: int) -> dict:
+    def _whole_lines(self) -> list[bytes]:
+        """What follows the last newline is a dead writer's torn line."""
+        return self.path.read_bytes().split(b"\n")[:-1]
+
+    def _parsed(self, line: bytes, number: int) -> dict:
         try:
-            return json.loads(line)
-        except ValueError:
-            raise LedgerError(f"{self.path}, line {number}: not JSON; the line was edited.") from None
+            return lines.parsed(line)
+        except ValueError as error:
+            raise LedgerError(f"{self.path}, line {number}: {error}; the line was edited.") from None
+
+    def _check_fields(self, entry: dict, number: int) -> None:
+        try:
+            lines.check(entry)
+        except ValueError as error:
+            raise LedgerError(f"{self.path}, line {number}: {error}; this program did not write it.") from None
+
+    def _read_head(self, entries: list[dict]) -> Head:
+        if not self.head.exists() and len(entries) <= 1:
+            return NONE
+        try:
+            return parsed_head(self.head.read_bytes())
+        except FileNotFoundError:
+            raise LedgerError(
+                f"{self.head} is gone, but its {len(entries)} lines are not. {self._remedy(entries)}"
+            ) from None
+        except ValueError as error:
+            raise LedgerError(
+                f"{self.head} {error}: whether lines were cut off at the end of {self.path.name} cannot be told. "
+                f"{self._remedy(entries)}"
+            ) from None
 
     def _check_head(self, entries: list[dict]) -> None:
-        head = json.loads(self.head.read_text()) if self.head.exists() else {"lines": 0, "hash": START}
-        at_head = digest(entries[head["lines"] - 1]) if 0 < head["lines"] <= len(entries) else START
-        # the head may be one line behind: a run can die between the two writes
-        if not head["lines"] <= len(entries) <= head["lines"] + 1 or at_head != head["hash"]:
-            raise LedgerError(f"{self.path}: {head['lines']} lines were written, {len(entries)} are there.")
+        head = self._read_head(entries)
+        if head.lines > len(entries):
+            raise LedgerError(
+                f"{self.path}: {head.lines} lines were written, {len(entries)} are there; the end was cut off. Bring "
+                "the file back from a backup."
+            )
+        if head.hash != _head_of(entries[: head.lines]).hash:
+            raise LedgerError(f"{self.path}: line {head.lines} is not the one that was written; the head has another.")
+        if len(entries) > head.lines + 1:  # a writer leaves the head one line behind at most
+            raise LedgerError(
+                f"{self.path}: {head.lines} lines were written, {len(entries)} are there. {self._remedy(entries)}"
+            )
+
+    def _remedy(self, entries: list[dict]) -> str:
+        """Only its owner can vouch for the end of a chain: nothing here has a key."""
+        line = _head_of(entries).as_bytes().decode().strip()
+        return (
+            f"Bring both files back from a backup. If you know that all lines of your releases are there and no other, "
+            f"write this into {self.head.name}: {line}"
+        )
+
+
+def _head_of(entries: list[dict]) -> Head:
+    return Head(len(entries), digest(entries[-1])) if entries else NONE
 
 
 def canonical(value) -> str:

@@ -1,0 +1,5 @@
+"""What a ledger refuses."""
+
+
+class LedgerError(Exception):
+    """The file is damaged, a release is refused, or there is no lasting place for a ledger. The text is a sentence."""

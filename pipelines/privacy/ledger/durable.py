@@ -1,0 +1,68 @@
+"""Writes that outlive a power cut: what such a call has returned from is on the disk, whole."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+WITHOUT = (errno.EINVAL, errno.ENOTSUP)  # some network file systems cannot flush a folder
+
+
+def append(path: Path, content: bytes) -> None:
+    """Adds `content` at the end of the file, which is made where there is none. After an error the part that was
+    written is taken back where that is possible.
+
+    Raises:
+        OSError: such as a full disk.
+    """
+    with _opened(path, os.O_APPEND) as file:
+        length = os.fstat(file).st_size
+        try:
+            _write(file, content)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(file, length)
+            raise
+    if not length:  # the file's name must last, too, and that of its folder
+        _flush_folder(path.parent)
+        _flush_folder(path.parent.parent)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Puts `content` in the place of the file's own: whoever reads sees all of the one or all of the other.
+
+    Raises:
+        OSError: such as a full disk. The file is as before, or as it is to be.
+    """
+    beside = path.with_suffix(".tmp")
+    with _opened(beside, os.O_TRUNC) as file:
+        _write(file, content)
+    os.replace(beside, path)
+    _flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, how: int) -> Iterator[int]:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o666)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _write(file: int, content: bytes) -> None:
+    while content:  # a nearly full disk takes a part
+        content = content[os.write(file, content) :]
+    os.fsync(file)
+
+
+def _flush_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in WITHOUT:
+            raise
+    finally:
+        os.close(folder)

@@ -1,0 +1,55 @@
+"""Fills a small file system but for some pages, and enters releases twice, of short lines and of long ones.
+
+python tests/full_disk.py FOLDER     # a tmpfs of 64 KiB; prints what the attempts came to, a list for each case
+"""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+from ledgers import DELTA, check_sound, release
+
+from pipelines.privacy.ledger import Ledger
+
+PAGE = 4096
+LENGTHS = (0, 6000)  # a short line fits where the head does not; of one of more than a page a part may fit
+
+
+def fill(ballast: Path, pages_free: int) -> None:
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(PAGE))
+        except OSError:
+            file.truncate(max(0, file.tell() // PAGE - pages_free) * PAGE)
+
+
+def entered(ledger: Ledger, seed: int, length: int) -> str:
+    try:
+        return ledger.open(release(seed=seed, long="x" * length))
+    except OSError as error:
+        return error.strerror
+
+
+def tried(folder: Path, pages_free: int, length: int) -> list[str]:
+    """What two attempts on the full disk came to; then there is room again, and all must be sound."""
+    ledger, ballast = Ledger(folder / f"own/c{pages_free}.jsonl", delta=DELTA), folder / "ballast"
+    ledger.open(release())
+    ledger.close(release().fingerprint)
+    fill(ballast, pages_free)
+    found = []
+    for seed in (1, 2):
+        found.append(entered(ledger, seed, length))
+        found.append(f"{ledger.path.read_bytes().count(10)} lines")
+    acknowledged = ledger.entries()
+    ballast.unlink()
+    check_sound(ledger.path, acknowledged)
+    for file in ledger.path.parent.iterdir():
+        file.unlink()
+    return found
+
+
+if __name__ == "__main__":
+    cases = itertools.product(range(8), LENGTHS)
+    print(json.dumps([tried(Path(sys.argv[1]), pages, length) for pages, length in cases]))
