@@ -2,17 +2,17 @@
 `data/private` or `models/private` (and the experimenter's `reports`); only `data/synthetic` and
 `models/initial`, which is computed from it alone, may leave (guard.py)."""
 
-import os
 from pathlib import Path
 
 from pipelines.errors import UserError
+from pipelines.privacy import ledger_folder
+from pipelines.privacy.errors import LedgerError
 
 SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
-LEDGERS = "FEDLENS_LEDGERS"  # of the environment: the folder of ledgers, where it is not `ledgers`
-TEMPORARY = ".dvc/tmp/exps"  # where DVC puts such runs
+LEDGERS = ledger_folder.VARIABLE
 COST = "cost.json"  # of a method, beside its results
 CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client's name has
 
@@ -20,14 +20,12 @@ CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client
 def ledgers() -> Path:
     """
     Raises:
-        UserError: this is one of DVC's folders for an experiment apart, whose own ledgers would go with it.
+        UserError: ledgers there would be deleted with the folder of an experiment (ledger_folder.chosen).
     """
-    if LEDGERS not in os.environ and TEMPORARY in Path.cwd().as_posix():
-        raise UserError(
-            f"A run in a folder of its own (`dvc exp run --temp` or `--queue`) would charge no ledger that stays: set "
-            f"{LEDGERS} to the project's, as an absolute path."
-        )
-    return Path(os.environ.get(LEDGERS, "ledgers"))
+    try:
+        return ledger_folder.chosen()
+    except LedgerError as error:
+        raise UserError(str(error)) from None
 
 
 def prepared(dataset: str) -> Path:

@@ -15,5 +15,8 @@ def test_a_run_apart_is_refused_unless_it_is_told_where_the_ledgers_are(tmp_path
     monkeypatch.chdir(apart)
     with pytest.raises(UserError, match="--temp"):
         paths.ledgers()
+    monkeypatch.setenv(paths.LEDGERS, "ledgers")
+    with pytest.raises(UserError, match="as an absolute path"):
+        paths.ledgers()
     monkeypatch.setenv(paths.LEDGERS, str(tmp_path / "ledgers"))
     assert paths.ledgers() == tmp_path / "ledgers"
