@@ -9,7 +9,7 @@ from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.containers import Images
-from pipelines.datasets.secrets import crowd, salt, season
+from pipelines.datasets.secrets import crowd, is_seasoned_elsewhere, salt, season
 from pipelines.files import new_folder
 from pipelines.rules import mistake
 from stages.cli import main
@@ -51,8 +51,15 @@ def _holds_own(params: Params, root: Path) -> bool:
 
 def _salt(root: Path) -> None:
     """DVC notes hash, size and number of files of this folder, a dependency, after the stage."""
+    owner = ("raw", "all-data-sets")
     try:
-        season(root, "raw", "all-data-sets")
+        if is_seasoned_elsewhere(root, *owner):
+            print(
+                f"WARNING: {root} was used with other ledgers before, as by a second clone of the project. What those "
+                f"and {paths.ledgers()} have of the same records, nobody adds up, and no cap counts it together. Set "
+                f"{paths.LEDGERS} to one folder for both."
+            )
+        season(root, *owner)
         crowd(root)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):

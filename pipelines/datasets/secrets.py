@@ -29,6 +29,15 @@ def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> 
         file.truncate(total - held)  # zeros that take no room on the disk
 
 
+def is_seasoned_elsewhere(folder: Path, dataset: str, owner: str) -> bool:
+    """Whether the folder's `salt` follows from the secret of another ledgers folder: it was used with that one, too."""
+    found = folder / SALT
+    if not found.is_file():
+        return False
+    with found.open("rb") as file:
+        return file.read(SALT_BYTES) != salt(dataset, owner, "folders")
+
+
 def crowd(folder: Path) -> None:
     """Fills `.padding` in a private folder with empty files, so that the folder holds a power of two of them.
 

@@ -1,10 +1,14 @@
 """prepare as a user meets it: raw files outside the project, folders of images, archives that are not there."""
 
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import project as projects
 import pytest
 from PIL import Image
-from project import own_images
+from project import ENV, Project, own_images
 from ruamel.yaml import YAML
 
 from pipelines.datasets.containers import load
@@ -65,6 +69,25 @@ def test_the_raw_folder_is_salted_under_its_absolute_path_too(checkout):
     root_at(checkout, checkout.path / "raw")
     checkout.stage("prepare", "--dataset", "digits")
     assert (checkout.path / "raw/salt").exists()
+
+
+def test_a_second_clone_with_ledgers_of_its_own_is_told_and_one_with_the_same_is_not(checkout, elsewhere, tmp_path):
+    root_at(checkout, elsewhere)
+    clone = Project(tmp_path / "clone")
+    shutil.copytree(checkout.path, clone.path)
+    assert "WARNING" not in prepared(checkout) + prepared(checkout)
+    shared = str(checkout.path / "ledgers")
+    assert "WARNING" not in prepared(clone, FEDLENS_LEDGERS=shared)
+    said = prepared(clone)
+    assert f"WARNING: {elsewhere} was used with other ledgers before" in said
+    assert "Set FEDLENS_LEDGERS to one folder for both." in said
+    assert "WARNING" in prepared(checkout)  # and so is the first, when it reads them again
+
+
+def prepared(project, **environment) -> str:
+    command = [sys.executable, "-m", "stages.prepare", "--dataset", "own"]
+    env = {**ENV, **environment}
+    return subprocess.run(command, cwd=project.path, env=env, text=True, capture_output=True, check=True).stdout
 
 
 def test_a_global_test_set_of_no_image_is_refused(checkout):
