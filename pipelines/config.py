@@ -133,6 +133,10 @@ class Params(Block):
         for client in self.clients:
             if client not in self.partition.clients:
                 raise mistake("clients", client, "among the clients of 'partition.clients', who get a shard")
+        for client, own in self.clients.items():
+            if own.lifetime_delta is not None and own.lifetime_epsilon is None:
+                rule = "null where there is no lifetime_epsilon, of which it is the delta"
+                raise mistake(f"clients.{client}.lifetime_delta", own.lifetime_delta, rule)
         if not self.clients:
             raise mistake("clients", "{}", "a mapping with at least one client")
         small, clients = self.partition.small, self.partition.clients

@@ -22,8 +22,13 @@ from pipelines.privacy.ledger import Ledger, LedgerError, Release
 def ledger_of(params: Params, dataset: str, client: str) -> Ledger:
     """The ledger of one client's records of one data set, with its cap from `clients.NAME.lifetime_epsilon`."""
     _, delta = params.budget(client)
-    cap = params.clients[client].lifetime_epsilon
-    return Ledger(paths.ledgers() / dataset / f"{client}.jsonl", delta=delta, lifetime_epsilon=cap)
+    own = params.clients[client]
+    return Ledger(
+        paths.ledgers() / dataset / f"{client}.jsonl",
+        delta=delta,
+        lifetime_epsilon=own.lifetime_epsilon,
+        lifetime_delta=own.lifetime_delta,
+    )
 
 
 def statement(params: Params, dataset: str, client: str, fingerprint: str) -> dict:
@@ -163,12 +168,11 @@ def _told() -> Iterator[None]:
 
 
 def _announce(client: str, ledger: Ledger, release: Release) -> None:
-    """What this release brings the client's total to, before it is spent."""
-    total = ledger.total_epsilon([] if ledger.knows(release.fingerprint) else [release.cost])
-    cap = "" if ledger.lifetime_epsilon is None else f" of a lifetime {ledger.lifetime_epsilon:g}"
-    print(
-        f"  {client}: with this, all its releases together come to epsilon {total:.3f}{cap} at delta {ledger.delta:g}"
-    )
+    """What this release brings the client's total to, before it is spent: at the delta of its cap, where it has one."""
+    capped = ledger.lifetime_epsilon is not None
+    cap, delta = (f" of a lifetime {ledger.lifetime_epsilon:g}", ledger.cap_delta()) if capped else ("", ledger.delta)
+    total = ledger.told([] if ledger.knows(release.fingerprint) else [release.cost], delta=delta)
+    print(f"  {client}: with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}")
 
 
 def _names(releases: dict[str, Release]) -> dict[str, str]:

@@ -13,14 +13,14 @@ DELTA = 1e-5
 CALLS = ("open", "write", "fsync", "ftruncate", "truncate", "replace", "close")
 
 
-def release(epsilon=1.0, data="d", delta=DELTA, mechanism="dp_moments", **parameters) -> Release:
+def release(epsilon=1.0, data="d", delta=DELTA, mechanism="dp_moments", cost=None, **parameters) -> Release:
     mu = Budget(epsilon, delta).mu
     return Release(
         mechanism=mechanism,
         version=1,
         parameters=parameters,
         data=data,
-        cost={"kind": "gaussian", "mu": mu},
+        cost=cost or {"kind": "gaussian", "mu": mu},
         statement={"epsilon": epsilon, "delta": delta, "mu": mu, "guarantee": "formal"},
     )
 

@@ -74,7 +74,7 @@ class World(Within):
             patch.setattr(OsEntropy, "discrete_gaussian", self._noise)
             patch.setattr(OsEntropy, "normal", lambda _, shape: np.random.default_rng(0).standard_normal(shape))
             patch.setattr(OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count))
-            patch.setattr(Ledger, "total_epsilon", lambda *_: 0.0)  # public, only printed, and seconds
+            patch.setattr(Ledger, "total_epsilon", lambda *_, **__: 0.0)  # public, only printed, and seconds
             for module in (dp_moments, datalens):
                 patch.setattr(module, "release", self._release)
             yield patch

@@ -38,6 +38,7 @@ class Client(Block):
     epsilon: Epsilon
     delta: OpenFraction | None = None
     lifetime_epsilon: Epsilon | None = None
+    lifetime_delta: OpenFraction | None = None
 
 
 class Quality(Block):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.privacy import accounting
+from pipelines.privacy.ledger import wording
 from pipelines.privacy.ledger.chain import Chain, LedgerError, canonical, digest
 from pipelines.privacy.ledger.identity import Identity
 
@@ -75,10 +76,21 @@ def _facts(identity: Identity, content: dict) -> dict[str, object]:
 
 
 class Ledger:
-    """One file per client and data set. `lifetime_epsilon` at `delta` caps the total, where set."""
+    """One file per client and data set. `lifetime_epsilon` at `cap_delta` caps the total, where set.
 
-    def __init__(self, path: Path, *, delta: float, lifetime_epsilon: float | None = None):
-        self.path, self.delta, self.lifetime_epsilon = path, delta, lifetime_epsilon
+    delta: of the totals, and of today's releases.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        delta: float,
+        lifetime_epsilon: float | None = None,
+        lifetime_delta: float | None = None,
+    ):
+        self.path, self.delta = path, delta
+        self.lifetime_epsilon, self.lifetime_delta = lifetime_epsilon, lifetime_delta
         self.chain = Chain(path)
         self.entries = self.chain.entries
 
@@ -159,9 +171,19 @@ class Ledger:
         """{fingerprint: cost}, as closed, or as opened while it is open."""
         return {entry["fingerprint"]: entry["cost"] for entry in self.entries()}
 
-    def total_epsilon(self, extra: list[dict] = ()) -> float:
-        """Epsilon at `delta` of everything entered so far, and of `extra` costs if they were too."""
-        return accounting.total_epsilon(costs=[*self.costs().values(), *extra], delta=self.delta)
+    def total_epsilon(self, extra: list[dict] = (), *, delta: float | None = None) -> float:
+        """Epsilon at `delta`, or the ledger's, of everything entered so far, and of `extra` costs if they were too."""
+        return accounting.total_epsilon(costs=[*self.costs().values(), *extra], delta=delta or self.delta)
+
+    def told(self, extra: list[dict] = (), *, delta: float | None = None) -> str:
+        """`total_epsilon` as it is printed: an infinite one says why."""
+        return wording.total(self.total_epsilon(extra, delta=delta), [*self.costs().values(), *extra])
+
+    def cap_delta(self) -> float:
+        """The delta at which `lifetime_epsilon` holds: `lifetime_delta`, or the smallest that this ledger or today's
+        parameters state. A larger delta gives a smaller total, and would lift the cap."""
+        stated = [entry["statement"].get("delta", self.delta) for entry in self.entries()]
+        return self.lifetime_delta or min([self.delta, *stated])
 
     def summary(self) -> dict:
         """{"epsilon", "delta", "releases": how many were entered}: everything so far, for a report."""
@@ -180,9 +202,17 @@ class Ledger:
     def _check_lifetime(self, release: Release) -> None:
         if self.lifetime_epsilon is None:
             return
-        total = self.total_epsilon([release.cost])
+        delta = self.cap_delta()
+        total = self.total_epsilon([release.cost], delta=delta)
         if total > self.lifetime_epsilon:
+            why = "" if delta == self.delta else f" ({self._of_the_cap()})"
             raise LedgerError(
-                f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon of {total:.3f} at "
-                f"delta {self.delta:g}, above its lifetime_epsilon of {self.lifetime_epsilon:g}. Nothing was spent."
+                f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon of "
+                f"{self.told([release.cost], delta=delta)} at delta {delta:g}{why}, above its lifetime_epsilon of "
+                f"{self.lifetime_epsilon:g}. Nothing was spent."
             )
+
+    def _of_the_cap(self) -> str:
+        if self.lifetime_delta:
+            return "its lifetime_delta"
+        return "the smallest that its ledger states; a lifetime_delta beside lifetime_epsilon would name another"

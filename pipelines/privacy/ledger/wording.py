@@ -1,0 +1,48 @@
+"""What releases come to, in words: why a total is infinite, and which releases make it so."""
+
+import math
+
+from pipelines.privacy.accounting import LARGEST_EPSILON, total_epsilon
+
+VOID = "infinity (a release without a guarantee is among them)"
+BEYOND = f"more than {LARGEST_EPSILON:g} (beyond which nothing is claimed)"
+
+
+def total(epsilon: float, costs: list[dict]) -> str:
+    """The total of these costs, to stand after the word epsilon."""
+    if math.isfinite(epsilon):
+        return f"{epsilon:.3f}"
+    return VOID if any(cost["kind"] == "none" for cost in costs) else BEYOND
+
+
+def culprits(releases: list[tuple[str, dict]], delta: float) -> str:
+    """One sentence on what makes the total infinite.
+
+    releases: (name, cost) in the order in which they were entered.
+    """
+    void = [name for name, cost in releases if cost["kind"] == "none"]
+    if void:
+        return f"Without a guarantee: {', '.join(void)}. No epsilon holds for all releases together."
+    costs = [cost for _, cost in releases]
+    passed = _first_beyond(costs, delta)
+    name = releases[passed][0]
+    if not passed:
+        return f"{name} alone passes {LARGEST_EPSILON:g}, and each later one adds to it."
+    before = total_epsilon(costs=costs[:passed], delta=delta)
+    return (
+        f"{name} brought it above {LARGEST_EPSILON:g}, as number {passed + 1} of {len(costs)}: those before it come to "
+        f"{before:.3f}. What each release says of itself still holds."
+    )
+
+
+def _first_beyond(costs: list[dict], delta: float) -> int:
+    """The position of the cost with which the total becomes infinite. Halving: a total of sampled releases takes
+    seconds, and never falls when a cost is added."""
+    finite, infinite = -1, len(costs) - 1
+    while infinite - finite > 1:
+        middle = (finite + infinite) // 2
+        if math.isinf(total_epsilon(costs=costs[: middle + 1], delta=delta)):
+            infinite = middle
+        else:
+            finite = middle
+    return infinite
