@@ -1,67 +1,137 @@
-"""show: what every client released. verify: the chains. plan: what a grid of experiments would cost in all."""
+"""show: what every client released. verify: the chains. plan: what a grid of experiments would cost in all.
+
+A total is taken at --delta, or at the smallest delta that the client's releases state, which is the cap's own.
+"""
 
 import argparse
+import math
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.privacy import accounting
+from pipelines.privacy import accounting, ledger_folder
 from pipelines.privacy.gaussian import Budget
-from pipelines.privacy.ledger import Ledger, LedgerError
+from pipelines.privacy.ledger import Ledger, LedgerError, wording
+from pipelines.privacy.ledger.arguments import parsed
+
+USUAL_DELTA = 1e-5  # of params.yaml as it is shipped; asked for where no release states one
+NOTHING = "no ledger DATASET/CLIENT.jsonl, so nothing was released from there yet."
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m pipelines.privacy.ledger", description=__doc__)
-    parser.add_argument("command", choices=["show", "verify", "plan"])
-    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("FEDLENS_LEDGERS", "ledgers")))
-    parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[10.0], help="plan: one run at each")
-    parser.add_argument("--generators", type=int, default=1, help="plan: releases per run")
-    parser.add_argument("--repeat", type=int, default=1, help="plan: other settings or seeds tried at each")
-    arguments = parser.parse_args()
-    ledgers = [Ledger(path, delta=arguments.delta) for path in sorted(arguments.folder.glob("*/*.jsonl"))]
+def main(arguments: list[str] | None = None) -> None:
+    """Ends with one sentence and exit 1 where a ledger is damaged, an argument wrong, or a folder cannot be read."""
     try:
-        if arguments.command == "plan":
-            plan(ledgers, arguments)
-        elif not ledgers:
-            print(f"No ledger in {arguments.folder}: nothing was released yet.")
-        else:
-            for ledger in ledgers:
-                {"show": show, "verify": verify}[arguments.command](ledger)
+        asked = parsed(__doc__, arguments)
+        folder = asked.folder or ledger_folder.chosen()
+        paths = _ledgers(folder, named=asked.folder is not None or bool(os.environ.get(ledger_folder.VARIABLE)))
+        if asked.command == "plan":
+            plan(paths, asked)
+            return
+        if not paths:
+            print(f"{folder} holds {NOTHING}")
+        _each(paths, {"show": show, "verify": verify}[asked.command], asked.delta)
     except LedgerError as error:
         sys.exit(f"Error: {error}")
+    except OSError as error:
+        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted.")
 
 
-def show(ledger: Ledger) -> None:
-    """Every release with its price, and the total."""
-    print(f"{_name(ledger)}: total epsilon {ledger.total_epsilon():.3f} at delta {ledger.delta:g}, per record")
-    entries = ledger.entries()
-    closed = {entry["fingerprint"] for entry in entries if entry["event"] == "close"}
-    for entry in entries:
-        if entry["event"] == "open":
-            state = "made" if entry["fingerprint"] in closed else "OPEN: died, or still running"
-            epsilon = entry["statement"]["epsilon"]
-            print(f"  {entry['fingerprint'][:12]}  {entry['mechanism']:<12} epsilon {epsilon:<8g} {state}")
+def show(path: Path, delta: float | None) -> None:
+    """Every release with its price, the total, and one of each mechanism that made several."""
+    ledger = _opened(path, delta)
+    costs, entries = ledger.costs(), ledger.entries()
+    opened = [entry for entry in entries if entry["event"] == "open"]
+    closed = {entry["fingerprint"]: entry for entry in entries if entry["event"] == "close"}
+    print(f"{_name(path)}: total epsilon {ledger.told()} at delta {ledger.delta:g}{_others(ledger)}, per record")
+    width = max((len(entry["mechanism"]) for entry in opened), default=0)
+    for entry in opened:
+        state = "made" if entry["fingerprint"] in closed else "OPEN: died, or still running"
+        stated = closed.get(entry["fingerprint"], entry)["statement"]
+        price = f"epsilon {stated.get('epsilon', math.nan):<8g} delta {stated.get('delta', math.nan):<8g}"
+        print(f"  {entry['fingerprint'][:12]}  {entry['mechanism']:<{width}}  {price} {state}")
+    for mechanism in dict.fromkeys(entry["mechanism"] for entry in opened):
+        own = [costs[entry["fingerprint"]] for entry in opened if entry["mechanism"] == mechanism]
+        if len(own) > 1:
+            total = accounting.total_epsilon(costs=own, delta=ledger.delta)
+            print(f"  {len(own)} of {mechanism} together: epsilon {wording.total(total, own)}")
+    if math.isinf(ledger.total_epsilon()):
+        named = [(f"{e['fingerprint'][:12]} ({e['mechanism']})", costs[e["fingerprint"]]) for e in opened]
+        print(f"  {wording.culprits(named, ledger.delta)}")
 
 
-def verify(ledger: Ledger) -> None:
-    print(f"{_name(ledger)}: {len(ledger.entries())} lines, the chain is whole")
+def verify(path: Path, delta: float | None) -> None:
+    ledger = _opened(path, delta)
+    print(f"{_name(path)}: {len(ledger.entries())} lines, the chain is whole")
 
 
-def plan(ledgers: list[Ledger], arguments: argparse.Namespace) -> None:
-    """The grid's total alone, and on top of what each client has released."""
-    runs = arguments.generators * arguments.repeat
-    costs = [{"kind": "gaussian", "mu": Budget(epsilon, arguments.delta).mu} for epsilon in arguments.epsilons] * runs
-    alone = accounting.total_epsilon(costs=costs, delta=arguments.delta)
-    print(f"{len(costs)} Gaussian releases: epsilon {alone:.3f} at delta {arguments.delta:g} together")
-    for ledger in ledgers:
-        before, after = ledger.total_epsilon(), ledger.total_epsilon(costs)
-        print(f"  {_name(ledger)}: {before:.3f} now, {after:.3f} after")
+def plan(paths: list[Path], asked: argparse.Namespace) -> None:
+    """The grid's total alone, and on top of what each client has released, at that client's delta."""
+    ledgers = {_name(path): _opened(path, asked.delta) for path in paths}
+    delta = asked.delta or min([ledger.delta for ledger in ledgers.values()], default=USUAL_DELTA)
+    costs = _grid(asked, delta)
+    alone = wording.total(accounting.total_epsilon(costs=costs, delta=delta), costs)
+    count = len(asked.epsilons) * asked.generators * asked.repeat
+    print(f"{count} Gaussian releases: epsilon {alone} at delta {delta:g} together")
+    for name, ledger in ledgers.items():
+        print(
+            f"  {name}: {ledger.told()} now, {ledger.told(_grid(asked, ledger.delta))} after, at delta {ledger.delta:g}"
+        )
 
 
-def _name(ledger: Ledger) -> str:
-    return f"{ledger.path.parent.name}/{ledger.path.stem}"
+def _grid(asked: argparse.Namespace, delta: float) -> list[dict]:
+    """What the planned releases cost: those at one epsilon compose to one, of the root of their number times its mu."""
+    factor = math.sqrt(asked.generators * asked.repeat)
+    mus = [Budget(epsilon, delta).mu * factor for epsilon in asked.epsilons]
+    return [{"kind": "none"} if math.isinf(mu) else {"kind": "gaussian", "mu": mu} for mu in mus]
+
+
+def _each(paths: list[Path], act: Callable[[Path, float | None], None], delta: float | None) -> None:
+    """All of them, whatever is wrong with one; exit 1 then."""
+    damaged = False
+    for path in paths:
+        try:
+            act(path, delta)
+        except LedgerError as error:
+            damaged = True
+            print(f"Error: {error}", file=sys.stderr)
+    if damaged:
+        sys.exit(1)
+
+
+def _ledgers(folder: Path, named: bool) -> list[Path]:
+    """Their paths; a ledger that was deleted is known by its head.
+
+    Raises:
+        LedgerError: somebody named a folder that is none.
+    """
+    if named and not folder.is_dir():
+        raise LedgerError(f"The folder of ledgers must be an existing folder. Got {str(folder)!r} instead.")
+    found = [*folder.glob("*/*.jsonl"), *folder.glob("*/*.head")]
+    return sorted({path.with_suffix(".jsonl") for path in found})
+
+
+def _opened(path: Path, delta: float | None) -> Ledger:
+    return Ledger(path, delta=delta or min(_stated(Ledger(path, delta=USUAL_DELTA)), default=USUAL_DELTA))
+
+
+def _stated(ledger: Ledger) -> set[float]:
+    """Every delta that its releases state."""
+    return {entry["statement"]["delta"] for entry in ledger.entries() if "delta" in entry["statement"]}
+
+
+def _others(ledger: Ledger) -> str:
+    others = sorted(_stated(ledger) - {ledger.delta})
+    return f" (its releases state {', '.join(f'{delta:g}' for delta in others)}, too)" if others else ""
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as `head`, is no error
     main()
