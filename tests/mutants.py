@@ -348,15 +348,15 @@ MUTANTS = [
     Mutant(
         "charge a run apart to a folder that DVC deletes",
         "pipelines/privacy/ledger_folder.py",
-        "if not folder.is_absolute() and _runs_apart(here):",
-        "if not named and _runs_apart(here):",
+        "if not folder.is_absolute() and _is_temporary(Path.cwd()):",
+        "if not named and _is_temporary(Path.cwd()):",
         f"{T}/privacy/test_ledger_folder.py::test_a_run_apart_needs_an_absolute_path",
     ),
     Mutant(
         "ledgers behind a link to a folder that DVC deletes",
         "pipelines/privacy/ledger_folder.py",
-        "lasting = folder.resolve()",
-        "lasting = folder.absolute()",
+        "if _is_temporary(folder.resolve()):",
+        "if _is_temporary(folder.absolute()):",
         f"{T}/privacy/test_ledger_folder.py::test_a_link_to_such_a_folder_is_refused",
     ),
 ]

@@ -7,8 +7,8 @@ from pipelines.privacy.errors import LedgerError
 
 VARIABLE = "FEDLENS_LEDGERS"  # of the environment
 USUAL = Path("ledgers")
-TEMPORARY = (".dvc", "tmp")  # DVC runs `dvc exp run --temp` and `--queue` below it, and deletes such folders
-DVCS_PROJECT = "DVC_ROOT"  # of the environment, set by DVC: the project's root, also in such a run
+# DVC runs `dvc exp run --temp` and `--queue` below it, and deletes such folders; where it is a link it runs no stage
+TEMPORARY = (".dvc", "tmp")
 
 
 def chosen() -> Path:
@@ -18,27 +18,20 @@ def chosen() -> Path:
         LedgerError: what is charged there would be deleted with the folder of an experiment. That is so where a run
             has a folder of its own and no absolute path is set, and wherever the folder lies below `.dvc/tmp`.
     """
-    named, here = os.environ.get(VARIABLE), Path.cwd()
+    named = os.environ.get(VARIABLE)
     folder = Path(named) if named else USUAL
-    if not folder.is_absolute() and _runs_apart(here):
+    if not folder.is_absolute() and _is_temporary(Path.cwd()):
         found = f"Got {named!r} instead." if named else "It is not set."
         raise LedgerError(
             f"A run in a folder of its own (`dvc exp run --temp` or `--queue`) would charge no ledger that stays: set "
             f"{VARIABLE} to the project's, as an absolute path. {found}"
         )
-    lasting = folder.resolve()
-    if _is_temporary(lasting) or (_runs_apart(here) and lasting.is_relative_to(here)):
+    if _is_temporary(folder.resolve()):
         raise LedgerError(
             f"{VARIABLE} must name a folder that stays. Got {str(folder)!r} instead, which lies below "
             f"{'/'.join(TEMPORARY)}, where DVC deletes folders."
         )
     return folder
-
-
-def _runs_apart(here: Path) -> bool:
-    """By the path, and by DVC's own word where `.dvc/tmp` is a link to another place."""
-    project = os.environ.get(DVCS_PROJECT)
-    return _is_temporary(here) or (project is not None and Path(project).resolve() != here)
 
 
 def _is_temporary(path: Path) -> bool:

@@ -11,8 +11,7 @@ def project(tmp_path, monkeypatch):
     """A project's root, where this process is, with one folder of an experiment's own."""
     (tmp_path / "fedlens/.dvc/tmp/exps/standalone/x").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "fedlens")
-    for variable in (ledger_folder.VARIABLE, ledger_folder.DVCS_PROJECT):
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv(ledger_folder.VARIABLE, raising=False)
     return tmp_path / "fedlens"
 
 
@@ -70,19 +69,3 @@ def test_a_link_to_such_a_folder_is_refused(project, apart, tmp_path, monkeypatc
     monkeypatch.delenv(ledger_folder.VARIABLE)
     with pytest.raises(LedgerError, match=r"must name a folder that stays\. Got 'ledgers' instead"):
         ledger_folder.chosen()
-
-
-def test_a_run_apart_is_known_where_dvcs_folder_is_a_link_to_another_disk(project, tmp_path, monkeypatch):
-    """No path says `.dvc/tmp` there, but DVC tells each command of the project's root."""
-    (tmp_path / "disk/exps/x").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "disk/exps/x")
-    monkeypatch.setenv(ledger_folder.DVCS_PROJECT, str(project))
-    assert "as an absolute path. Got 'ledgers' instead." in refused(monkeypatch, "ledgers")
-    assert "must name a folder that stays. Got" in refused(monkeypatch, tmp_path / "disk/exps/x/ledgers")
-    monkeypatch.setenv(ledger_folder.VARIABLE, str(project / "ledgers"))
-    assert ledger_folder.chosen() == project / "ledgers"
-
-
-def test_a_stage_of_dvcs_in_the_project_is_no_run_apart(project, monkeypatch):
-    monkeypatch.setenv(ledger_folder.DVCS_PROJECT, str(project))
-    assert str(ledger_folder.chosen()) == "ledgers"
