@@ -14,12 +14,19 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import AdminCommandNames, FLContextKey, ReservedKey
 from nvflare.apis.job_def import JobMetaKey
 from nvflare.apis.shareable import ReservedHeaderKey, Shareable
-from nvflare.fuel.f3.cellnet.defs import CellChannel, MessageHeaderKey, MessageType, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessageType, ReturnCode
 from nvflare.fuel.f3.cellnet.utils import encode_payload
 from nvflare.fuel.utils.zip_utils import zip_directory_to_bytes
 from nvflare.lighter.utils import load_private_key_file, sign_folders
 from nvflare.private.admin_defs import Message
-from nvflare.private.defs import RequestHeader, SysCommandTopic, TrainingTopic, new_cell_message
+from nvflare.private.defs import (
+    CellMessageHeaderKeys,
+    RequestHeader,
+    SysCommandTopic,
+    TrainingTopic,
+    new_cell_message,
+)
+from nvflare.private.fed.client.training_cmds import ClientStatusProcessor
 
 CLIENTS = ("c0", "c2")
 TO_CLIENTS = [(CellChannel.CLIENT_MAIN, SysCommandTopic.SHELL, Message(SysCommandTopic.SHELL, "ls"))]
@@ -43,6 +50,59 @@ class Client(FLComponent):
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.AFTER_JOB_LAUNCH:
             begun(by_a_client, fl_ctx, fl_ctx.get_prop(FLContextKey.JOB_META)[JobMetaKey.JOB_ID.value])
+
+
+class Witness(FLComponent):
+    """At a client: keeps what this client processes as a question of the server's."""
+
+    def __init__(self):
+        super().__init__()
+        process = ClientStatusProcessor.process
+
+        def witnessed(self, request, app_ctx):
+            keep("c0", "own", request.topic, "ok", request.body)
+            return process(self, request, app_ctx)
+
+        ClientStatusProcessor.process = witnessed
+
+
+class Poser(FLComponent):
+    """A client that sends another one questions in the server's name, once it is registered."""
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == EventType.AFTER_CLIENT_HEARTBEAT and not hasattr(self, "cell"):
+            engine = fl_ctx.get_engine()
+            self.cell = engine.get_cell()
+            threading.Thread(target=posing, args=(self.cell, engine.client), daemon=True).start()
+
+
+def posing(cell, client) -> None:
+    """With its own token; with the server's own, which each of its messages carries; with an old one of its own."""
+    seen = {}
+
+    def look(message):
+        if message.get_header(MessageHeaderKey.ORIGIN) == "server":
+            seen["server"] = tuple(message.get_header(key) for key in CREDENTIALS)
+
+    cell.core_cell.add_incoming_filter(channel="*", topic="*", cb=look)
+    there(cell, "c0")
+    own = ("c1", client.token, client.token_signature)
+    pose(cell, "its own token", own)
+    time.sleep(1.0)  # the server looks at messages in threads: this one comes before the farewell
+    headers = {CellMessageHeaderKeys.PROJECT_NAME: "fedlens"}
+    farewell = Shareable()
+    farewell.set_peer_props({ReservedKey.IDENTITY_NAME: "c1"})
+    quit_message = new_cell_message(headers, farewell)
+    cell.core_cell.send_request(CellChannel.SERVER_MAIN, CellChannelTopic.Quit, "server", quit_message, timeout=5.0)
+    pose(cell, "a token that is not registered", own)
+    pose(cell, "the server's token", seen["server"])
+
+
+CREDENTIALS = (CellMessageHeaderKeys.CLIENT_NAME, CellMessageHeaderKeys.TOKEN, CellMessageHeaderKeys.TOKEN_SIGNATURE)
+
+
+def pose(cell, how: str, credentials: tuple) -> None:
+    send_as(cell, "c0", "server", Message(TrainingTopic.CHECK_STATUS, how), dict(zip(CREDENTIALS, credentials)))
 
 
 def begun(function, fl_ctx, job: str) -> None:
@@ -89,29 +149,34 @@ def deployed_as(job: str) -> Message:
 def lured(cell, client: str) -> bool:
     """Whether a client connects to an address that a message from the server names."""
     with socket.create_server(("127.0.0.1", 0)) as waiting:
-        message = new_cell_message({}, Message("none", ""))
-        headers = {
-            MessageHeaderKey.CHANNEL: CellChannel.CLIENT_MAIN,
-            MessageHeaderKey.TOPIC: "none",
-            MessageHeaderKey.FROM_CELL: "server",
-            MessageHeaderKey.TO_CELL: client,
-            MessageHeaderKey.ORIGIN: "somebody",
-            MessageHeaderKey.DESTINATION: client,
-            MessageHeaderKey.REQ_ID: "1",
-            MessageHeaderKey.REPLY_EXPECTED: False,
-            MessageHeaderKey.MSG_TYPE: MessageType.REQ,
-            MessageHeaderKey.ROUTE: [("server", time.time())],
-            MessageHeaderKey.CONN_URL: f"tcp://127.0.0.1:{waiting.getsockname()[1]}",
-        }
-        message.add_headers(headers)
-        encode_payload(message)
-        cell.core_cell._send_to_endpoint(cell.core_cell._find_endpoint(client, message)[1], message)
+        address = f"tcp://127.0.0.1:{waiting.getsockname()[1]}"
+        send_as(cell, client, "somebody", Message("none", ""), {MessageHeaderKey.CONN_URL: address})
         waiting.settimeout(2.0)
         try:
             waiting.accept()[0].close()
         except TimeoutError:
             return False
         return True
+
+
+def send_as(cell, client: str, origin: str, content: Message, more: dict) -> None:
+    """A question to a client's own process, with any origin and headers, past all filters of the sender's cell."""
+    message, sender = new_cell_message({}, content), cell.core_cell.my_info.fqcn
+    headers = {
+        MessageHeaderKey.CHANNEL: CellChannel.CLIENT_MAIN,
+        MessageHeaderKey.TOPIC: content.topic,
+        MessageHeaderKey.FROM_CELL: sender,
+        MessageHeaderKey.TO_CELL: client,
+        MessageHeaderKey.ORIGIN: origin,
+        MessageHeaderKey.DESTINATION: client,
+        MessageHeaderKey.REQ_ID: "1",
+        MessageHeaderKey.REPLY_EXPECTED: False,
+        MessageHeaderKey.MSG_TYPE: MessageType.REQ,
+        MessageHeaderKey.ROUTE: [(sender, time.time())],
+    }
+    message.add_headers(headers | more)
+    encode_payload(message)
+    cell.core_cell._send_to_endpoint(cell.core_cell._find_endpoint(client, message)[1], message)
 
 
 def there(cell, target: str) -> None:

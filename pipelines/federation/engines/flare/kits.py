@@ -1,7 +1,8 @@
 """Start-up kits: a certificate authority, and for each participant a key, a certificate and a policy; made offline.
 
 The policies are ours and narrower than NVFlare's: a client deploys our job and no other (`deployer`), of two classes;
-it runs no shell command, and no log streams away. A client's owner may narrow them further (`local/`).
+it runs no shell command, and no log streams away. A client's owner may narrow them further (`local/`). A server passes
+no message on under another's name (`origins`).
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from nvflare.lighter.prov_utils import prepare_builders
 from nvflare.lighter.provision import prepare_project
 from nvflare.lighter.provisioner import Provisioner
+from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
 
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare.names import (
@@ -20,6 +22,7 @@ from pipelines.federation.engines.flare.names import (
     EXECUTOR,
     LAUNCHER,
     SERVER,
+    SERVER_LAUNCHER,
     SERVERS_CELL,
 )
 
@@ -35,11 +38,11 @@ def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int
     ports: the server's, for clients and for who submits. Returns the folder of the kits, named by participant.
 
     Raises:
-        UserError: a client has the server's name in the network: the others would answer it.
+        UserError: a client has a name by which the network knows the server or its jobs.
     """
-    if SERVERS_CELL in clients:
+    if reserved := sorted({SERVERS_CELL, AUTH_CLIENT_NAME_FOR_SJ}.intersection(clients)):
         raise UserError(
-            f"No client of a network may be called {SERVERS_CELL!r}, which is what NVFlare calls its server."
+            f"No client of a network may be called {reserved[0]!r}, which is what NVFlare calls its server or a job."
         )
     description = {
         "api_version": 3,
@@ -77,6 +80,8 @@ def _narrow(local: Path, classes: list[str]) -> None:
             part["path"] = LAUNCHER
             resources["components"].append({"id": "app_deployer", "path": DEPLOYER, "args": {}})
             break
+        if part["path"].endswith(".ServerProcessJobLauncher"):
+            part["path"] = SERVER_LAUNCHER
     (local / "resources.json").write_text(json.dumps(resources, indent=1))
     rights = ("submit_job", "manage_job", "download_job", "view", "operate")
     permissions = {"project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}}

@@ -8,6 +8,7 @@ KIT = "FEDLENS_KIT"  # the start-up kit of whoever submits, in `remote` mode
 
 ADMIN = "admin@fedlens.org"  # who submits
 SERVERS_CELL = "server"  # the server's name in the network, whatever its host: NVFlare's word
+CELLS_SERVICE = "_net_manager"  # the channel of a process's service to others, of its peers, itself and its memory
 
 # in a job: its properties, and what its server leaves
 RUN, TERMS = "run", "terms"
@@ -18,6 +19,7 @@ COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.engines.flare"
 SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
 CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
 LAUNCHER, DEPLOYER, WORKER = f"{OURS}.launcher.Launcher", f"{OURS}.deployer.Deployer", f"{OURS}.worker"
+SERVER_LAUNCHER, SERVER_WORKER = f"{OURS}.server_launcher.ServerLauncher", f"{OURS}.server_worker"
 
 CLIENT_FILE = "config/config_fed_client.json"
 CLIENT_APP = {  # all that a client is ever asked to run

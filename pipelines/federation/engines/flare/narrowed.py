@@ -4,8 +4,8 @@ NVFlare's client also runs shell commands, deletes runs, sets logs, tells its me
 of a job, for whoever sends the message without asking for a permission check, other clients among them; and it connects
 to any address that a message names. None of it is needed here.
 
-An honest server sees to it that an origin is who it says it is. A dishonest one may name any, so what is answered at
-all is what a server may know.
+An honest server sees to it that an origin is who it says it is (`origins`). A dishonest one may name any, so what is
+answered at all is what a server may know.
 """
 
 import logging
@@ -20,7 +20,7 @@ from nvflare.private.fed.client import admin, admin_commands, scheduler_cmds
 from nvflare.private.fed.client import client_req_processors as requests
 from nvflare.private.fed.utils import app_deployer
 
-from pipelines.federation.engines.flare.names import SERVERS_CELL
+from pipelines.federation.engines.flare.names import CELLS_SERVICE, SERVERS_CELL
 
 log = logging.getLogger("fedlens.client")
 OF_A_JOB = (  # what the client's own process does
@@ -58,12 +58,11 @@ def keep_only(processors: list, kinds: tuple[type, ...]) -> None:
 
 
 def from_the_server_alone(process: Callable) -> Callable:
-    """A cell's handling of requests, for those of the server's processes and of the client's own. `_net_manager` is the
-    cell's service to others, of its peers, process and memory."""
+    """A cell's handling of requests, for those of the server's processes and of the client's own."""
 
     def guarded(self, origin: str, message: Message) -> Message | None:
         sender, site = (name.partition(".")[0] for name in (origin, self.my_info.fqcn))
-        if sender not in (SERVERS_CELL, site) or message.get_header(MessageHeaderKey.CHANNEL) == "_net_manager":
+        if sender not in (SERVERS_CELL, site) or message.get_header(MessageHeaderKey.CHANNEL) == CELLS_SERVICE:
             return make_reply(ReturnCode.UNAUTHENTICATED, "only the job's server is answered, and what a job needs")
         return process(self, origin, message)
 

@@ -111,6 +111,41 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
         assert answer["code"] != "ok" or answer["said"] in REFUSED, key
 
 
+POSES = ("its own token", "a token that is not registered", "the server's token")
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["the server's launcher", "the control without it"])
+def test_a_client_does_not_pose_as_the_server_to_another(guarded, project, tmp_path, monkeypatch):
+    """c1 asks c0 in the server's name: with its own token, with that token once c1 has quit, and with the token that
+    the server's own messages carry. The control is NVFlare's own server, which passes the last two on."""
+    params, work, told = config.load(), project.path / ".scratch/nvflare/posing", tmp_path / "told"
+    told.touch()
+    monkeypatch.setenv("HOSTILE", str(told))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
+    own, homes = carried.laid_out(params, [], work)
+    for name, kind in (("c0", "Witness"), ("c1", "Poser")):
+        part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
+        changed(own / name, "resources.json", lambda resources, part=part: resources["components"].append(part))
+    if not guarded:
+        changed(own / carried.HOST, "resources.json", without_the_servers_launcher)
+    there = {name: homes[name] for name in (carried.HOST, "c0", "c1")}
+    with processes.started(own, there, work / "logs", {}):
+        said = work / f"logs/{carried.HOST}.log"
+        # c1 comes back with the token it had, in its own name: what it sent before has passed or was refused by then
+        within_seconds(60, lambda: "Re-activate the client: c1" in said.read_text())
+        log = said.read_text()
+    passed = {json.loads(line)["said"] for line in told.read_text().splitlines()}
+    assert passed == (set() if guarded else set(POSES[1:]))
+    assert log.count("refused: a message of origin 'server' over the connection of 'c1'") == guarded * len(POSES)
+
+
+def within_seconds(patience: float, happened) -> None:
+    until = time.monotonic() + patience
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
 def changed(kit, name: str, change) -> None:
     """`change` on one of a participant's own files."""
     file = kit / "local" / name
@@ -127,3 +162,9 @@ def without_our_launcher(resources: dict) -> None:
     for part in resources["components"]:
         if part["path"] == names.LAUNCHER:
             part["path"] = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
+
+
+def without_the_servers_launcher(resources: dict) -> None:
+    for part in resources["components"]:
+        if part["path"] == names.SERVER_LAUNCHER:
+            part["path"] = "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher"

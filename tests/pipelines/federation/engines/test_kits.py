@@ -50,6 +50,13 @@ def test_a_client_may_be_asked_for_two_classes_and_nothing_else(made, client):
         assert all(rights[name] == "none" for name in ("byoc", "shell_commands", "clone_job"))
 
 
+def test_the_servers_processes_are_guarded_and_its_class_list_is_its_own(made):
+    resources = local(made, "localhost", "resources.json")
+    (launcher,) = (part for part in resources["components"] if part["id"] == "process_launcher")
+    assert launcher["path"] == names.SERVER_LAUNCHER
+    assert resources["class_allow_list"] == [names.SERVER, names.CONTROLLER]
+
+
 def test_the_servers_jobs_lie_in_its_kit_once_it_is_where_it_runs(made):
     kits.settle(made / "localhost")
     resources = local(made, "localhost", "resources.json")
@@ -69,9 +76,10 @@ def test_kits_are_not_made_over_others(tmp_path):
     assert "is there already" in told("provision", str(tmp_path), "--host", "localhost")
 
 
-def test_a_client_with_the_servers_name_has_no_kit(tmp_path):
-    with pytest.raises(UserError, match="No client of a network may be called 'server'"):
-        kits.provision(tmp_path / "kits", ["c0", "server"], "localhost", (8002, 8003))
+@pytest.mark.parametrize("name", ["server", "server_job"])
+def test_a_client_with_the_servers_name_has_no_kit(name, tmp_path):
+    with pytest.raises(UserError, match=f"No client of a network may be called '{name}'"):
+        kits.provision(tmp_path / "kits", ["c0", name], "localhost", (8002, 8003))
     assert not (tmp_path / "kits").exists()
 
 
