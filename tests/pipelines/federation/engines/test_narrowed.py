@@ -2,6 +2,7 @@
 
 import io
 import json
+import stat
 import zipfile
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -14,9 +15,10 @@ pytest.importorskip("nvflare", reason="needs the extra `flare`")
 from nvflare.apis.resource_manager_spec import ResourceManagerSpec
 from nvflare.collab.runtime import dispatch
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
+from nvflare.fuel.utils.zip_utils import zip_directory_to_bytes
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import new_cell_message
-from nvflare.private.fed.client import admin
+from nvflare.private.fed.client import admin, training_cmds
 from nvflare.private.fed.client.admin_commands import AdminCommands
 from nvflare.private.fed.client.client_engine_internal_spec import ClientEngineInternalSpec
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
@@ -59,7 +61,87 @@ def test_any_other_is_not(more):
     assert deployer.wrong_with(JOB, zipped({**OURS, **more})).startswith("the job ")
 
 
-@pytest.mark.parametrize("name", ["local", "startup", "audit.log", "../c1", JOB + "/..", JOB + "\n", JOB.upper(), ""])
+def with_member(name: str, content: bytes = b"", **facts) -> bytes:
+    """Our job with one member more, of which the archive says what is asked for."""
+    whole = io.BytesIO(zipped(OURS))
+    with zipfile.ZipFile(whole, "a", zipfile.ZIP_DEFLATED) as archive:
+        member = zipfile.ZipInfo(name)
+        member.compress_type = zipfile.ZIP_DEFLATED
+        for fact, value in facts.items():
+            setattr(member, fact, value)
+        with pytest.warns(UserWarning) if name in OURS else nullcontext():
+            archive.writestr(member, content)
+    return whole.getvalue()
+
+
+def damaged() -> bytes:
+    """Our job with one byte of a member changed, so that its check sum is another."""
+    whole = bytearray(zipped(OURS))
+    whole[whole.index(b"format_version")] ^= 1
+    return bytes(whole)
+
+
+def smaller_than_it_is() -> bytes:
+    """A member of two megabytes whose size the archive gives as ten bytes."""
+    signature = "config/.__nvfl_sig.json"
+    whole = bytearray(with_member(signature, bytes(2 * 2**20)))
+    at = whole.rindex(b"PK\x01\x02")
+    whole[at + 24 : at + 28] = (10).to_bytes(4, "little")
+    return bytes(whole)
+
+
+LINK = {"create_system": 3, "external_attr": (stat.S_IFLNK | 0o777) << 16}
+ODD = {
+    "another folder": lambda: with_member("custom/"),
+    "a folder above": lambda: with_member("../"),
+    "a signature in another folder": lambda: with_member("custom/.__nvfl_sig.json"),
+    "the configuration twice": lambda: with_member(names.CLIENT_FILE, b"{}"),
+    "a link": lambda: with_member("config/.__nvfl_sig.json", b"/etc/passwd", **LINK),
+    "a file of ten megabytes": lambda: with_member("config/.__nvfl_sig.json", bytes(10 * 2**20)),
+    "a file that says less than it holds": smaller_than_it_is,
+    "a megabyte of nothing behind it": lambda: zipped(OURS) + bytes(2**20),
+    "a damaged zip": damaged,
+    "half a zip": lambda: zipped(OURS)[:200],
+    "no zip": lambda: b"PK",
+    "no bytes": lambda: "zip",
+    "no JSON": lambda: zipped({**OURS, names.CLIENT_FILE: "{"}),
+    "nested JSON": lambda: zipped({**OURS, names.CLIENT_FILE: "[" * 10**5}),
+    "nothing": lambda: zipped({}),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_odd_archive_is_refused_in_a_sentence(kind):
+    said = deployer.wrong_with(JOB, ODD[kind]())
+    assert said.startswith("the job ") and said.isprintable()
+
+
+def test_folders_and_signatures_as_nvflare_writes_them_are_ours(tmp_path):
+    (tmp_path / "config").mkdir()
+    for name, text in OURS.items():
+        (tmp_path / name).write_text(text)
+    assert not deployer.wrong_with(JOB, zip_directory_to_bytes(str(tmp_path), ""))
+
+
+def test_a_job_is_looked_at_before_nvflare_unpacks_it(monkeypatch, tmp_path):
+    for folder in ("startup", "local"):
+        (tmp_path / folder).mkdir()
+    unpacked = []
+    monkeypatch.setattr(training_cmds, "unzip_all_from_bytes", lambda *given: unpacked.append(given))
+    engine = Mock(ClientEngineInternalSpec)
+    engine.args = SimpleNamespace(workspace=str(tmp_path))
+    engine.get_client_name.return_value = "c0"
+    for app, looked_at in ((zipped({}), False), (zipped(OURS), True)):
+        message = Message("train.deploy", app)
+        for header, value in (("job_id", JOB), ("job_meta", {"job_id": JOB}), ("app_name", "app")):
+            message.set_header(header, value)
+        training_cmds.DeployProcessor().process(message, engine)
+        assert bool(unpacked) == looked_at
+
+
+@pytest.mark.parametrize(
+    "name", ["local", "startup", "audit.log", "../c1", JOB + "/..", JOB + "\n", JOB.upper(), "", None]
+)
 def test_a_job_whose_name_leads_elsewhere_is_not(name):
     """NVFlare removes the folder of that name before it looks at the app."""
     assert deployer.wrong_with(name, zipped(OURS)) == "the job's name is none"
