@@ -24,7 +24,7 @@ from pipelines.federation.engines.flare.carrier import Carrier
 from pipelines.federation.engines.flare.client import Client, told
 from pipelines.federation.engines.inprocess import InProcess
 from pipelines.federation.messages import Payload, Server
-from pipelines.federation.protocol import Gate
+from pipelines.federation.protocol import TOLD, Gate
 from pipelines.federation.runs import Run
 from pipelines.files import read_json, write_json
 from pipelines.training.tensors import State
@@ -67,7 +67,8 @@ class Relay(served.Server):
 
     @collab.main
     def main(self) -> None:
-        carrier, found = Carrier({proxy.name: proxy for proxy in collab.clients}, config.load().federation), {}
+        clients, told, found = {proxy.name: proxy for proxy in collab.clients}, {"images": TOLD["images"]}, {}
+        carrier = Carrier(clients, config.load().federation, told)
         for megabytes in MEGABYTES:
             carrier.ask("begin", names={"megabytes": megabytes}, pool={})
             found[megabytes] = seconds(carrier, megabytes)

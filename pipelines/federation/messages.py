@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pipelines.errors import UserError
 from pipelines.training.tensors import State
 
 Scalar = int | float | str
@@ -64,6 +65,23 @@ def weighted_mean(replies: list[Reply], weights: list[float]) -> State:
     }
 
 
-def by_images(replies: list[Reply]) -> list[float]:
-    """FedAvg's weights: the size of each client's set. Of synthetic sets, sizes are public."""
-    return [reply.payload.scalars["images"] for reply in replies]
+def by_images(replies: list[Reply]) -> list[int]:
+    """FedAvg's weights: the size of each client's set. Of synthetic sets, sizes are public.
+
+    Raises:
+        UserError: as `counted`.
+    """
+    return counted(replies, "images")
+
+
+def counted(replies: list[Reply], name: str) -> list[int]:
+    """What each client counted, images or steps. It weighs the client's answer, so that it must be a count.
+
+    Raises:
+        UserError: it is no integer of 1 or more, which gives a client all the weight, or makes the mean no mean.
+    """
+    counts = [reply.payload.scalars.get(name) for reply in replies]
+    for reply, count in zip(replies, counts):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise UserError(f"The number {name!r} that {reply.client} tells must be an int in [1, inf). Got {count!r}.")
+    return counts

@@ -19,7 +19,7 @@ from pipelines.errors import UserError
 from pipelines.federation import methods
 from pipelines.federation.dp import federated, own
 from pipelines.federation.dp.entry import entry
-from pipelines.federation.protocol import Gate, Refused
+from pipelines.federation.protocol import Gate, Refused, check_set, plain
 from pipelines.federation.runs import Run
 from pipelines.federation.task import algorithm, extra, handler
 from pipelines.training.tensors import state_of
@@ -63,15 +63,16 @@ def _synthetic(params: Params, run: Run, client: str, pool: dict[str, dict]) -> 
 
 
 def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
-    profile = params.profiles[run.dataset]
-    shape = (profile.images, *profile.shape)
-    expected, found = [(np.dtype(np.uint8), shape), (np.dtype(np.int64), shape[:1])], {}
+    profile, found = params.profiles[run.dataset], {}
     for client, content in pool.items():
-        arrays = [content.get(name) for name in ("images", "labels")]
-        kinds = [(array.dtype, array.shape) for array in arrays if isinstance(array, np.ndarray)]
-        if client not in params.clients or kinds != expected:
-            raise Refused(f"the set of {client!r} must be uint8 images of {shape}, and their labels")
-        found[client] = Images(*arrays, np.full(len(arrays[1]), -1, np.int64))
+        try:
+            check_set(content, (profile.images, *profile.shape), profile.classes)
+        except Refused as refusal:
+            raise Refused(f"{plain(repr(client))}: {refusal}") from None
+        if client not in params.clients:
+            raise Refused(f"{plain(repr(client))} is no client of this run")
+        labels = content["labels"]
+        found[client] = Images(content["images"], labels, np.full(len(labels), -1, np.int64))
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pipelines.blocks.training import LocalSgd
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.messages import Reply, Server, by_images
+from pipelines.federation.messages import Reply, Server, by_images, counted
 from pipelines.federation.task import Task
 
 
@@ -33,7 +33,7 @@ def worth(steps: int, momentum: float) -> float:
 def server_step(state: Nova, replies: list[Reply]) -> Nova:
     sizes = by_images(replies)
     shares = [size / sum(sizes) for size in sizes]
-    worths = [worth(reply.payload.scalars["steps"], state.momentum) for reply in replies]
+    worths = [worth(steps, state.momentum) for steps in counted(replies, "steps")]
     effective = sum(share * a for share, a in zip(shares, worths))
     change = {
         name: sum(share / a * (array - reply.payload.arrays[name]) for share, a, reply in zip(shares, worths, replies))

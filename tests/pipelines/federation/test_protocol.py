@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.federation.messages import Payload
-from pipelines.federation.protocol import LARGEST, Gate, Refused, check_arrays, check_told
+from pipelines.federation.protocol import LARGEST, Gate, Refused, check_all_told, check_arrays, check_set, check_told
 
 TEMPLATE = {"w": np.zeros((2, 3), np.float32), "b": np.zeros(3, np.float32)}
 
@@ -110,13 +110,64 @@ def test_what_a_dp_server_says_is_taken(gate):
     gate.answer(message(1, noise_factor=0.5, local_steps=3, clipping_norm=1.0))
 
 
-@pytest.mark.parametrize("scalars", [{"accuracy": 0.5}, {"images": "7"}, {"images": True}, {"train_loss": [1.0]}])
+BEYOND = [{"images": number} for number in (math.nan, math.inf, -2, 0, 1e308, 10**30, 7.0, "7", True, None)]
+BEYOND += [{"steps": number} for number in (0, -1, math.nan)]
+BEYOND += [{"train_loss": number} for number in (math.nan, math.inf, -1.0, [1.0])]
+BEYOND += [{"query_accuracy": 1.5}, {"left": -1}, {"epsilon_spent": math.nan}, {"signal_to_noise": -2.0}]
+
+
+@pytest.mark.parametrize("scalars", [{"accuracy": 0.5}, {3: 1}, *BEYOND], ids=str)
 def test_no_other_number_leaves(scalars):
     gate = Gate(lambda payload: Payload(payload.arrays, scalars), TEMPLATE, rounds=1)
     with pytest.raises(Refused, match="may not leave"):
         gate.answer(message())
     with pytest.raises(Refused):
         check_told(scalars)
+
+
+def test_a_run_without_noise_may_say_so():
+    check_told({"epsilon_spent": math.inf, "epsilon_by_pld": math.inf, "signal_to_noise": math.inf})
+
+
+def test_an_account_that_could_afford_no_step_may_say_so():
+    gate = Gate(lambda payload: None, TEMPLATE, rounds=1, spent=lambda: {"steps": 0, "epsilon_spent": 0.0})
+    assert gate.end()["steps"] == 0
+
+
+def test_a_server_wants_all_the_numbers_of_a_run():
+    bounds = {"images": (int, 7, 7), "steps": (int, 1, 2)}
+    check_all_told({"images": 7, "steps": 2}, bounds)
+    for scalars in (
+        {"images": 7},
+        {"images": 6, "steps": 2},
+        {"images": 7, "steps": 3},
+        {"images": 7, "train_loss": 1.0},
+    ):
+        with pytest.raises(Refused):
+            check_all_told(scalars, bounds)
+
+
+@pytest.mark.parametrize("name", ["x\n\x1b[2J", "x" * 10**5, ("x",) * 10**5])
+def test_a_refusal_is_one_line(gate, name):
+    for refusing in (lambda: gate.answer(Payload(TEMPLATE, {"round": 1, name: 1})), lambda: check_told({name: 1})):
+        with pytest.raises(Refused) as refused:
+            refusing()
+        assert str(refused.value).isprintable() and len(str(refused.value)) < 600
+
+
+def test_a_set_that_others_will_see_has_the_runs_shapes_and_classes():
+    images, labels = np.zeros((4, 8, 8, 1), np.uint8), np.array([0, 1, 2, 2])
+    check_set({"images": images, "labels": labels}, images.shape, 3)
+    for content in (
+        {"images": images, "labels": labels - 1},
+        {"images": images, "labels": labels + 1},
+        {"images": images[:3], "labels": labels[:3]},
+        {"images": images},
+        [images, labels],
+        None,
+    ):
+        with pytest.raises(Refused, match="its set"):
+            check_set(content, (4, 8, 8, 1), 3)
 
 
 def test_a_client_that_has_left_answers_nothing():

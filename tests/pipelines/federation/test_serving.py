@@ -10,8 +10,9 @@ from project import Project
 
 from pipelines import config
 from pipelines.errors import UserError
+from pipelines.federation.leading import bounds, shares_sets
 from pipelines.federation.messages import Payload
-from pipelines.federation.protocol import Refused
+from pipelines.federation.protocol import SPENT, Refused, check_all_told, check_arrays
 from pipelines.federation.runs import Run
 from pipelines.federation.serving import LOCAL, exported, gate
 from pipelines.privacy.ledger import Ledger
@@ -54,6 +55,34 @@ def test_a_synthetic_run_needs_the_exported_set_alone(home):
     answer = gate(config.load(), SYNTHETIC, "c0", {}).answer(first(gate(config.load(), SYNTHETIC, "c0", {})))
     assert answer.scalars["images"] == config.load().profiles["own"].images
     assert not opened()
+
+
+SYNTHETIC_METHODS = ("pppfl", "fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta")
+
+
+@pytest.mark.parametrize("method", SYNTHETIC_METHODS)
+def test_the_server_takes_what_an_honest_client_tells(home, method):
+    beside = [name for name in ("random_init", method) if name != "pppfl"]
+    home.edit(lambda params: params["baselines"].update(algorithms=beside))
+    params, run = config.load(), Run("own", method, "dp_moments")
+    own = exported(run, "c0")["c0"]
+    pool = {"c0": {"images": own.images, "labels": own.labels}} if shares_sets(run) else {}
+    served = gate(params, run, "c0", pool)
+    answer = served.answer(first(served))
+    check_arrays(answer.arrays, served.template)
+    check_all_told(answer.scalars, bounds(params, run))
+
+
+@pytest.mark.parametrize("method", ["dpsgd", "nbafl", "adap", "agn", "ali"])
+def test_and_an_honest_noisy_one(home, method):
+    home.edit(lambda params: params["dp_baselines"].update(algorithms=[method]))
+    params, run = config.load(), Run("own", method)
+    served = gate(params, run, "c0", {})
+    asked = {} if method == "nbafl" else {"noise_factor": 1.0, "local_steps": 2}
+    answer = served.answer(Payload(first(served).arrays, {"round": 1, **asked}))
+    check_arrays(answer.arrays, served.template)
+    check_all_told(answer.scalars, bounds(params, run))
+    check_all_told(served.end(), SPENT)
 
 
 def test_anothers_set_is_not_there(home):
@@ -132,5 +161,5 @@ def test_a_pool_that_is_none_is_refused(home, wrong):
         "labels": {"c0": {"images": images, "labels": labels[:7]}},
         "nothing": {"c0": {}},
     }[wrong]
-    with pytest.raises(Refused, match="must be uint8 images"):
+    with pytest.raises(Refused, match=r"must be uint8 images|is no client of this run"):
         gate(params, run, "c0", pool)

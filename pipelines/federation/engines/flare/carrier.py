@@ -11,8 +11,9 @@ from nvflare.collab.api.exceptions import CollabCallError
 from nvflare.collab.api.proxy import Proxy
 
 from pipelines.blocks.federation import Federation
+from pipelines.errors import UserError
 from pipelines.federation.messages import Payload, Reply
-from pipelines.federation.protocol import Refused, check_arrays, check_told
+from pipelines.federation.protocol import Bounds, Refused, check_all_told, check_arrays, plain
 
 PING_EVERY = 2.0  # seconds
 
@@ -23,10 +24,12 @@ class Lost(Exception):
 
 @dataclass
 class Carrier:
-    """clients: {name: NVFlare's proxy}. lost: {client: why}, by `on_loss: skip`. moment: what was asked last."""
+    """clients: {name: NVFlare's proxy}. told: what each client tells in each round. lost: {client: why}, by `on_loss:
+    skip`. moment: what was asked last."""
 
     clients: dict[str, Proxy]
     settings: Federation
+    told: Bounds
     lost: dict[str, str] = field(default_factory=dict)
     moment: str = ""
 
@@ -39,7 +42,15 @@ class Carrier:
 
         Raises:
             Lost: by `on_loss: fail`, at the first loss; by `skip`, when nobody is left.
+            UserError: what would be sent is not finite or too large, which clients refuse and would be lost for.
         """
+        try:
+            check_arrays(payload.arrays, payload.arrays)
+        except Refused as error:
+            number = payload.scalars["round"]
+            raise UserError(
+                f"Round {number} cannot begin, for the answers to the last one gave no model: {error}."
+            ) from None
         answers = self.ask("update", arrays=payload.arrays, scalars=payload.scalars)
         replies = []
         for client, answer in answers:
@@ -48,17 +59,20 @@ class Carrier:
             try:
                 reply = Reply(client, Payload(answer["arrays"], answer["scalars"]))
                 check_arrays(reply.payload.arrays, payload.arrays)
-                check_told(reply.payload.scalars)
-            except (Refused, KeyError, TypeError) as error:
-                self._lose(client, f"its answer is not of the protocol: {error}")
+                check_all_told(reply.payload.scalars, self.told)
+            except (Refused, KeyError) as error:
+                self.lose_for(client, error)
             else:
                 replies.append(reply)
-        told = [set(reply.payload.scalars) for reply in replies]
-        for reply, names in zip(list(replies), told):
-            if names != max(told, key=told.count):
-                self._lose(reply.client, "its answer is not of the protocol: other numbers than the others tell")
-                replies.remove(reply)
         return replies
+
+    def lose_for(self, client: str, error: Exception) -> None:
+        """Of an answer that is not of the protocol.
+
+        Raises:
+            Lost: by `on_loss: fail`.
+        """
+        self._lose(client, f"its answer is not of the protocol: {error}")
 
     def ask(self, name: str, **arguments) -> list[tuple[str, dict]]:
         """The answers to one call of every client that is left, sorted by client.
@@ -110,6 +124,7 @@ class Carrier:
         self.clients[client](timeout=self.settings.ping_timeout).alive()
 
     def _lose(self, client: str, why: str) -> None:
+        why = plain(why)
         self.clients[client].backend.abort_signal.trigger(why)  # or its last call would hold up the job's end
         if self.settings.on_loss == "fail":
             raise Lost(f"{client} was lost ({self.moment}): {why}")

@@ -19,7 +19,7 @@ from pipelines.errors import UserError
 from pipelines.federation.engines.flare.names import HOME, SERVERS_CELL
 from pipelines.federation.leading import shares_sets
 from pipelines.federation.messages import Payload
-from pipelines.federation.protocol import Gate, Refused
+from pipelines.federation.protocol import Gate, Refused, plain
 from pipelines.federation.runs import Run, named
 from pipelines.federation.serving import exported, gate
 
@@ -39,10 +39,11 @@ def told(function: Callable) -> Callable:
                 raise Refused("only the server of this job is answered")
             return function(self, *args, **kwargs)
         except Refused as refusal:
-            log.warning("%s: refused: %s", function.__name__, refusal)
-            return {"refused": str(refusal)}
+            why = plain(str(refusal))
+            log.warning("%s: refused: %s", function.__name__, why)
+            return {"refused": why}
         except UserError as error:
-            log.warning("%s: refused: %s", function.__name__, error)
+            log.warning("%s: refused: %s", function.__name__, plain(str(error)))
             return {"refused": NOT_ALLOWED}
         except Exception:
             log.exception("%s failed", function.__name__)

@@ -12,6 +12,7 @@ from pipelines.blocks.federation import Federation
 from pipelines.errors import UserError
 from pipelines.federation import outcome
 from pipelines.federation.engines.flare import names
+from pipelines.federation.protocol import plain
 from pipelines.federation.rounds import Carried, History
 from pipelines.federation.runs import Run
 from pipelines.files import read_json
@@ -99,9 +100,10 @@ def read(folder: Path) -> Carried:
     """
     if not (folder / names.HISTORY).exists():
         why = (folder / names.FAILED).read_text() if (folder / names.FAILED).exists() else "its server's log says why."
-        raise UserError(f"The federated run failed: {''.join(c if c.isprintable() else ' ' for c in why)}")
+        raise UserError(f"The federated run failed: {plain(why)}")
     told = read_json(folder / names.HISTORY)
-    cost = {**told["cost"], **({"lost": told["lost"]} if told["lost"] else {})}
+    lost = {plain(client): plain(why) for client, why in told["lost"].items()}
+    cost = {**told["cost"], **({"lost": lost} if lost else {})}
     return Carried(History(outcome.load_models(folder / names.MODELS), told["curves"], cost), told["spent"])
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from nvflare.collab import collab
 
 from pipelines import config
+from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation import outcome
 from pipelines.federation.engines.flare.carrier import Carrier, Lost
 from pipelines.federation.engines.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
-from pipelines.federation.leading import lead, shares_sets
-from pipelines.federation.runs import named
+from pipelines.federation.leading import bounds, lead, shares_sets
+from pipelines.federation.protocol import SPENT, Refused, check_all_told, check_set
+from pipelines.federation.runs import Run, named
 from pipelines.files import write_json, write_text
 
 log = logging.getLogger("fedlens.server")
@@ -45,12 +47,13 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     missing = sorted(set(params.clients) - set(proxies))
     if missing and (settings.on_loss == "fail" or len(missing) == len(params.clients)):
         raise UserError(f"Of the clients of this run, {', '.join(missing)} are not there.")
-    carrier = Carrier({client: proxies[client] for client in sorted(set(params.clients) - set(missing))}, settings)
+    there = {client: proxies[client] for client in sorted(set(params.clients) - set(missing))}
+    carrier = Carrier(there, settings, bounds(params, run))
     carrier.lost.update(dict.fromkeys(missing, "the start: it was not there"))
     _agree("the submitter", terms, run.terms(params))
     for client, answer in carrier.ask("describe", names=names):
-        _agree(client, answer["terms"], run.terms(params))
-    pool = dict(carrier.ask("exported", names=names)) if shares_sets(run) else {}
+        _agree(client, answer.get("terms"), run.terms(params))
+    pool = _pool(params, run, carrier) if shares_sets(run) else {}
     carrier.ask("begin", names=names, pool=pool)
     history = lead(params, run, list(carrier.clients), carrier)
     for own in pool.values():  # every image up once and down to all, a byte per pixel
@@ -62,19 +65,46 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     write_json(folder / HISTORY, told)
 
 
+def _pool(params: Params, run: Run, carrier: Carrier) -> dict[str, dict]:
+    """{client: its exported set}, without those of clients that send none. They would make all others refuse the pool.
+
+    Raises:
+        Lost: by `on_loss: fail`.
+    """
+    profile, pool = params.profiles[run.dataset], {}
+    for client, content in carrier.ask("exported", names=run.names):
+        try:
+            check_set(content, (profile.images, *profile.shape), profile.classes)
+        except Refused as error:
+            carrier.lose_for(client, error)
+        else:
+            pool[client] = content
+    return pool
+
+
 def _spent(carrier: Carrier) -> dict[str, dict]:
     """{client: what its account came to}, of those that still say so."""
+    spent = {}
     try:
-        return {client: answer["scalars"] for client, answer in carrier.ask("end") if answer.get("scalars")}
+        answers = carrier.ask("end")
     except Lost as error:
         log.warning("after the last round: %s", error)
         return {}
+    for client, answer in answers:
+        try:
+            if answer.get("scalars"):
+                check_all_told(answer["scalars"], SPENT)
+                spent[client] = answer["scalars"]
+        except Refused as error:
+            log.warning("after the last round, of %s: %s", client, error)
+    return spent
 
 
-def _agree(who: str, theirs: dict, ours: dict) -> None:
+def _agree(who: str, theirs: object, ours: dict) -> None:
     """
     Raises:
         UserError: a client or the submitter has other parameters for this run.
     """
+    theirs = theirs if isinstance(theirs, dict) else {}
     if other := sorted(name for name in ours if theirs.get(name) != ours[name]):
         raise UserError(f"{who} and the server have different parameters for this run: {', '.join(other)}.")
