@@ -3,24 +3,40 @@
     python -m pipelines.guard        # exit 1 and a line per problem
 
 An allow-list: a new output is private until it is named here. DVC's `push: false` alone is not enough: an uncached
-output travels with `dvc exp push`, and DVC takes back its own .gitignore lines when a later stage fails.
+output travels with `dvc exp push`, and DVC takes back its own .gitignore lines when a later stage fails. Private keys
+and other secrets are looked for in every file that Git would take (keys.py), wherever it lies.
 """
 
+import contextlib
 import fnmatch
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines import provenance
+from pipelines import keys, paths, provenance, repository, uploads
+from pipelines.errors import UserError
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
-GENERATED = ("data", "models/private", "models/initial", "reports", "ledgers", ".scratch", "raw")
+OF_DVC = (".dvc/cache", ".dvc/tmp")
+GENERATED = ("data", "models/private", "models/initial", "reports", "ledgers", ".scratch", "raw", "kits", *OF_DVC)
 TRACKED = ("raw/README.md",)
 
 
 def problems(root: Path = Path(".")) -> list[str]:
     """One sentence per problem; empty when nothing private can leave."""
-    return [*_outputs(root), *_tracked(root), *_unignored(root), *_unprotected(root), *provenance.problems(root)]
+    from dvc.exceptions import DvcException
+
+    found = []
+    of_git = (_tracked, _unignored, _placed, _secrets)
+    for check in (_outputs, *of_git, _unprotected, uploads.problems, provenance.problems):
+        try:
+            found += check(root)
+        except UserError as error:
+            found.append(str(error))
+        except DvcException as error:
+            found.append(f"DVC cannot read this project: {error}")
+    # several checks read params.yaml, and each would tell the same mistake
+    return list(dict.fromkeys(found))
 
 
 def _outputs(root: Path) -> list[str]:
@@ -41,17 +57,48 @@ def _outputs(root: Path) -> list[str]:
 
 def _tracked(root: Path) -> list[str]:
     """Generated or private files that Git tracks."""
-    listed = _git(root, "ls-files", "--", *GENERATED)
-    return [f"{path} is tracked by Git." for path in listed if path not in TRACKED]
+    return [f"{path} is tracked by Git." for path in repository.tracked(root, *GENERATED) if path not in TRACKED]
 
 
 def _unignored(root: Path) -> list[str]:
-    """Private folders that the static .gitignore does not cover."""
-    probes = [f"{folder}/probe" for folder in GENERATED]
-    ignored = set(_git(root, "check-ignore", "--no-index", *probes))
+    """Private folders that the static .gitignore does not cover. Git takes nothing of what a link leads to."""
+    probes = [f"{folder}/probe" for folder in GENERATED if not (root / folder).is_symlink()]
+    ignored = repository.ignored(root, probes)
     return [
         f"{probe} would be added by `git add -A`: .gitignore misses it." for probe in probes if probe not in ignored
     ]
+
+
+def _placed(root: Path) -> list[str]:
+    """Private folders that a user has put where Git would add them, in this repository or in another."""
+    from dvc.repo import Repo
+
+    with contextlib.chdir(root), Repo(".") as repo:
+        places = {f"the ledgers ({paths.LEDGERS})": paths.ledgers(), "DVC's cache": Path(repo.cache.local_cache_dir)}
+        known = [Path(folder).resolve() for folder in GENERATED]
+        return [
+            f"{place}, the folder of {what}, would be added by `git add -A`. Name it in .gitignore, or move it."
+            for what, place in places.items()
+            if place.resolve() not in known and repository.would_add(place)
+        ]
+
+
+def _secrets(root: Path) -> Iterator[str]:
+    """Private keys and files of secrets that Git tracks or would add, in the working tree or already staged."""
+    files = [name for name in repository.takes(root) if _is_plain(root / name)]
+    found = [place for name in files for place in keys.found(root / name, name)]
+    for name, content in repository.staged_apart(root).items():
+        found += keys.found_in(content, name)
+    for where, what in found:
+        yield (
+            f"{where} {what}, and Git tracks it or would add it. Move it out of the checkout, untrack it with "
+            "`git rm --cached`, and make a new key if this one has left the machine."
+        )
+
+
+def _is_plain(path: Path) -> bool:
+    """Git keeps of a link its target's name alone, and of another repository a commit's."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _unprotected(root: Path) -> list[str]:
@@ -60,13 +107,8 @@ def _unprotected(root: Path) -> list[str]:
         f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients a finite "
         "epsilon, or take its generator out of synthesis.generators, and run `dvc repro` before any push."
         for path, card in provenance.cards(root)
-        if card is not None and card.get("privacy", card)["guarantee"] != "formal"
+        if card is not None and card.get("privacy", card).get("guarantee") != "formal"
     ]
-
-
-def _git(root: Path, *arguments: str) -> list[str]:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
-    return done.stdout.split("\n")[:-1]
 
 
 if __name__ == "__main__":

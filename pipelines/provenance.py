@@ -4,13 +4,12 @@ Part of `python -m pipelines.guard`. It runs where the ledgers lie: elsewhere it
 """
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines import config, releases
+from pipelines import config, releases, uploads
 from pipelines.errors import UserError
-from pipelines.files import standard
+from pipelines.files import read_json, standard
 
 CARDS = ("card.json", "privacy.json")
 
@@ -20,15 +19,9 @@ def cards(root: Path) -> Iterator[tuple[str, dict | None]]:
 
     None where it has no such file. An output that the cache does not hold cannot be uploaded, and is left out.
     """
-    from dvc.repo import Repo
-
-    with Repo(str(root)) as repo:
-        for out in repo.index.outs:
-            if out.can_push and out.hash_info and (held := out.get_obj()):
-                files = {"/".join(key): info.value for key, _, info in held} if out.is_dir_checksum else {}
-                blobs = [Path(out.cache.oid_to_path(files[name])) for name in CARDS if name in files]
-                content = next((json.loads(blob.read_text()) for blob in blobs if blob.exists()), None)
-                yield repo.fs.relpath(out.fs_path, repo.root_dir), content
+    for upload in uploads.cached(root):
+        blobs = [upload.files[name] for name in CARDS if name in upload.files]
+        yield upload.path, next((read_json(blob) for blob in blobs), None)
 
 
 def problems(root: Path) -> list[str]:

@@ -6,6 +6,7 @@ no message on under another's name (`origins`).
 """
 
 import json
+import stat
 from pathlib import Path
 
 from nvflare.lighter.prov_utils import prepare_builders
@@ -13,6 +14,7 @@ from nvflare.lighter.provision import prepare_project
 from nvflare.lighter.provisioner import Provisioner
 from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
 
+from pipelines import repository
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare.names import (
     ADMIN,
@@ -35,14 +37,22 @@ STREAMERS = ("site_log_streamer", "log_receiver")
 def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int]) -> Path:
     """Makes the kits of a server at `host`, of `clients` and of who submits; each to be handed to its owner alone.
 
+    Nobody but the user who runs this can read or list anything in `folder`, whatever the umask.
+
     ports: the server's, for clients and for who submits. Returns the folder of the kits, named by participant.
 
     Raises:
-        UserError: a client has a name by which the network knows the server or its jobs.
+        UserError: a client has a name by which the network knows the server or its jobs. Or Git would add the kits'
+            keys: `folder` lies in a repository that does not ignore it.
     """
     if reserved := sorted({SERVERS_CELL, AUTH_CLIENT_NAME_FOR_SJ}.intersection(clients)):
         raise UserError(
             f"No client of a network may be called {reserved[0]!r}, which is what NVFlare calls its server or a job."
+        )
+    if repository.would_add(folder):
+        raise UserError(
+            f"{folder} lies in a Git repository that does not ignore it, and kits hold private keys. Name a folder "
+            "outside any repository, or one that its .gitignore covers."
         )
     description = {
         "api_version": 3,
@@ -59,13 +69,22 @@ def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int
             {"path": "nvflare.lighter.impl.signature.SignatureBuilder"},
         ],
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # NVFlare leaves the authority's key readable for all
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # before anything is written in it, for the modes of what lies in it are set last
+    folder.chmod(0o700)
     project, builders = prepare_project(description), prepare_builders(description)
     kits = Path(Provisioner(str(folder), builders).provision(project).get_result_location())
     for name in (host, *clients):
         _narrow(kits / name / "local", [SERVER, CONTROLLER] if name == host else [CLIENT, EXECUTOR])
+    _keep_to_owner(folder)
     return kits
+
+
+def _keep_to_owner(folder: Path) -> None:
+    """Leaves `folder` and what lies in it to its user alone: NVFlare writes the authority's key for all to read."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXU)
 
 
 def _narrow(local: Path, classes: list[str]) -> None:

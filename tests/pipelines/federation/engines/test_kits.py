@@ -1,6 +1,8 @@
 """What a kit lets its owner's machine be asked for, and the commands that make and start kits."""
 
 import json
+import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from project import ENV, ROOT
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
-from pipelines import config
+from pipelines import config, guard
 from pipelines.errors import UserError
 from pipelines.federation.engines.flare import jobs, kits, names, processes
 from pipelines.federation.runs import Run
@@ -35,9 +37,19 @@ def test_everyone_has_a_kit_with_a_key_of_its_own(made):
         assert client["connection_security"] == "mtls"
 
 
-def test_no_other_user_of_the_machine_reads_a_key(made):
-    folder = made.parents[1]
-    assert list(folder.rglob("*.key")) and stat.S_IMODE(folder.stat().st_mode) == 0o700
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_no_other_user_of_the_machine_reads_a_kit_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        kits.provision(tmp_path / "kits", ["c0"], "localhost", (8002, 8003))
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "kits", *(tmp_path / "kits").rglob("*"))}
+    keys = [path for path in modes if path.suffix == ".key"]
+    assert len(keys) == 3
+    assert {modes[path] for path in (*keys, tmp_path / "kits/fedlens/state/cert.json")} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert not any(mode & 0o077 for mode in modes.values())
 
 
 @pytest.mark.parametrize("client", ["c0", "c1"])
@@ -70,6 +82,63 @@ def told(*arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, env=ENV, text=True, capture_output=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     return done.stderr
+
+
+def provisioned(checkout, *folder: str) -> str:
+    """What the documented command says."""
+    command = [sys.executable, "-m", "pipelines.federation.engines.flare", "provision", *folder, "--host", "localhost"]
+    return checkout.run(*command).stdout
+
+
+CLIENTS = ("admin@fedlens.org", "c0", "c1")
+KEYS = (*(f"{client}/startup/client.key" for client in CLIENTS), "localhost/startup/server.key")
+
+
+def test_kits_lie_beside_the_checkout_unless_told_otherwise(checkout):
+    said = provisioned(checkout)
+    beside = checkout.path.with_name("fedlens-kits")
+    assert f"in {beside}/fedlens/prod_00" in said and f"{beside}/fedlens/state: keep it offline" in said
+    assert (beside / "fedlens/prod_00/c0/startup/client.key").exists()
+    assert checkout.git("status", "--porcelain") == ""
+
+
+def test_git_takes_nothing_of_kits_in_the_checkout(checkout):
+    provisioned(checkout, "kits")
+    assert checkout.git("add", "-A", "-n") == ""
+    assert guard.problems(checkout.path) == []
+    lines = (checkout.path / ".gitignore").read_text().splitlines()
+    kept = [line for line in lines if line not in ("/kits/", "*.key", "cert.json")]
+    (checkout.path / ".gitignore").write_text("\n".join(kept) + "\n")
+    found = guard.problems(checkout.path)
+    keys = [f"kits/fedlens/prod_00/{key}" for key in KEYS]
+    for file in (*keys, "kits/fedlens/state/cert.json"):
+        assert sum(line.startswith(f"{file} holds a private key, and Git tracks it or") for line in found) == 1
+    assert any(line.startswith("kits/probe would be added") for line in found) and len(found) == len(keys) + 2
+
+
+def test_kits_in_another_folder_of_the_checkout_are_named_by_whatever_name_they_get_into_git(checkout):
+    provisioned(checkout, "kits")
+    (checkout.path / "kits").rename(checkout.path / "clinics")
+    taken = checkout.git("add", "-A", "-n")
+    assert "clinics/" in taken and ".key" not in taken and "cert.json" not in taken
+    assert guard.problems(checkout.path) == []
+    startup = checkout.path / "clinics/fedlens/prod_00/c0/startup"
+    (startup / "client.key").rename(startup / "client.txt")
+    shutil.make_archive(str(checkout.path / "handout"), "zip", checkout.path / "clinics/fedlens/prod_00/c1")
+    checkout.git("add", "-f", "clinics/fedlens/state/cert.json")
+    named = [line.split(" holds a private key")[0] for line in guard.problems(checkout.path)]
+    assert named == [
+        "clinics/fedlens/prod_00/c0/startup/client.txt",
+        "clinics/fedlens/state/cert.json",
+        "handout.zip: startup/client.key",
+    ]
+
+
+def test_kits_where_git_would_take_them_are_refused(checkout):
+    for folder in (checkout.path / "clinics", checkout.path / "docs/kits"):
+        with pytest.raises(UserError, match="lies in a Git repository that does not ignore it"):
+            kits.provision(folder, ["c0"], "localhost", (8002, 8003))
+        assert not folder.exists()
 
 
 def test_kits_are_not_made_over_others(tmp_path):

@@ -1,0 +1,146 @@
+"""Private keys and other secrets in files: found by what a file holds, by its name, and inside archives."""
+
+import contextlib
+import fnmatch
+import io
+import lzma
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+# The first line of a key of any kind: PKCS8, ENCRYPTED, RSA, EC, DSA, OPENSSH, PGP, SSH2, and PuTTY's. It has no line
+# break in it, so JSON such as NVFlare's cert.json has it unchanged.
+HEADER = re.compile(rb"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-\d")
+LONGEST = 128  # bytes: no header is longer
+PIECE = 1 << 20  # bytes that are read at once
+NAMES = (
+    *("*.key", "*.p12", "*.pfx", "*.jks", "*.ppk", "*.secret", "cert.json"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
+    *(".env", ".env.*", "*.env", ".netrc", ".pgpass", ".pypirc", ".git-credentials", "config.local"),
+)
+NO_SECRET = (".env.example", ".env.sample", ".env.template")
+MOST = 1 << 28  # bytes that are unpacked of one file
+DEEPEST = 3  # archives in archives
+
+KEY = "holds a private key"
+NAMED = "has the name of a private key or of a file of secrets"
+LOCKED = "is locked with a password, so nobody sees whether it is a private key"
+LARGE = f"unpacks to more than {MOST >> 20} MiB, which is not searched for private keys"
+UNREADABLE = "cannot be read, so nobody sees whether it is a private key"
+
+DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
+
+
+def found(path: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Searches a file on disk, which is called `name`, and every member of it where it is a zip or tar archive.
+
+    A file of any size is read in pieces, and at most MOST bytes of it are unpacked.
+
+    Returns:
+        (where, what is wrong there) for each private key, and for each place that cannot be searched.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from _Search().of(stream, name, name)
+    except OSError:
+        yield name, UNREADABLE
+
+
+def found_in(content: bytes, name: str) -> Iterator[tuple[str, str]]:
+    """The same for a file of which only the content is at hand."""
+    yield from _Search().of(io.BytesIO(content), name, name)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A file in an archive. `unpacked`: its bytes, or 0 where they lie in the archive as they are."""
+
+    name: str
+    unpacked: int
+    locked: bool
+    open: Callable[[], BinaryIO]
+
+
+class _Search:
+    """One file's. `left` counts down the bytes that may still be unpacked."""
+
+    def __init__(self):
+        self.left = MOST
+
+    def of(self, stream: BinaryIO, name: str, where: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+        if _has_header(stream):
+            yield where, KEY
+        elif _is_named(name):
+            yield where, NAMED
+        for opened in (_zip, _tar) if depth < DEEPEST else ():
+            stream.seek(0)
+            with contextlib.ExitStack() as closing:
+                try:
+                    members = opened(stream, closing)
+                except DAMAGED:
+                    continue  # no archive of this kind
+                yield from self._of_archive(members, where, depth)
+
+    def _of_archive(self, members: Iterator[_Member], where: str, depth: int) -> Iterator[tuple[str, str]]:
+        try:
+            for member in members:
+                self.left -= member.unpacked
+                if self.left < 0:
+                    yield where, LARGE
+                    return
+                inside = f"{where}: {member.name}"
+                if member.locked:
+                    yield inside, NAMED if _is_named(member.name) else LOCKED
+                else:
+                    with member.open() as stream:
+                        yield from self.of(stream, member.name, inside, depth + 1)
+        except DAMAGED:
+            yield where, UNREADABLE
+
+
+def _zip(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
+    archive = closing.enter_context(zipfile.ZipFile(stream))
+    return (
+        _Member(
+            name=member.filename,
+            unpacked=0 if member.compress_type == zipfile.ZIP_STORED else member.file_size,
+            locked=bool(member.flag_bits & 1),
+            open=partial(archive.open, member),
+        )
+        for member in archive.infolist()
+        if not member.is_dir()
+    )
+
+
+def _tar(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
+    archive = closing.enter_context(tarfile.TarFile.open(fileobj=stream))
+    return (
+        _Member(name=member.name, unpacked=member.size, locked=False, open=partial(archive.extractfile, member))
+        for member in archive
+        if member.isfile()
+    )
+
+
+def _has_header(stream: BinaryIO) -> bool:
+    end = b""
+    while piece := stream.read(PIECE):
+        # without zeros, UTF-16, which some Windows programs write, reads like ASCII
+        text = end + piece.replace(b"\0", b"")
+        if HEADER.search(text):
+            return True
+        end = text[-LONGEST:]
+    return False
+
+
+def _is_named(name: str) -> bool:
+    own = PurePosixPath(name).name.lower()
+    return own not in NO_SECRET and any(fnmatch.fnmatchcase(own, pattern) for pattern in NAMES)

@@ -1,0 +1,105 @@
+"""What `dvc push` would upload, in a small project whose graph is one export and one initial model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dvc.repo import Repo
+from key_files import pem
+from small import EXPORT, INITIAL, PRIVATE, made
+
+from pipelines import uploads
+from pipelines.datasets.containers import synthetic
+from pipelines.files import sha256
+from pipelines.synthesis import export
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    project = made(tmp_path)
+    for path in (EXPORT, INITIAL, PRIVATE):
+        (tmp_path / path).mkdir(parents=True)
+    data = synthetic(np.zeros((3, 2, 2, 1)), np.arange(3))
+    monkeypatch.setattr(export, "markdown", lambda card: "text")
+    export.write(tmp_path / EXPORT, data, {"public_metrics": {"images_per_class": [1, 1, 1]}})
+    for name in uploads.INITIAL:
+        (tmp_path / INITIAL / name).write_text("{}")
+    (tmp_path / PRIVATE / "state.key").write_text(pem())
+    return project
+
+
+def committed(project) -> list[str]:
+    """`dvc commit --force`, which takes the folders as they are; then what is wrong with them."""
+    with Repo(".") as repo:
+        repo.commit(force=True)
+    return uploads.problems(Path())
+
+
+def summed(folder) -> None:
+    """SHA256SUMS as one makes them who changed a file."""
+    names = sorted(set(uploads.EXPORT) - {uploads.SUMS})
+    (folder / uploads.SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names))
+
+
+def test_what_the_stages_write_passes(project):
+    assert committed(project) == []
+    assert {upload.path for upload in uploads.cached(Path())} == {EXPORT, INITIAL}
+
+
+@pytest.mark.parametrize("name", ["images.npz", "grid.png", "card.json", "card.md"])
+def test_a_file_that_was_changed_is_named(project, name):
+    file = project.path / EXPORT / name
+    file.write_bytes(file.read_bytes() + b" ")
+    (line,) = committed(project)
+    assert line.startswith(f"{EXPORT}/{name} is another than its SHA256SUMS says.")
+    assert "dvc repro --force --single-item export_synthetic" in line
+    summed(project.path / EXPORT)
+    assert committed(project) == []
+
+
+@pytest.mark.parametrize("name", uploads.EXPORT)
+def test_a_file_that_is_missing_is_named(project, name):
+    (project.path / EXPORT / name).unlink()
+    (line,) = committed(project)
+    assert line.startswith(f"{EXPORT} lacks {name}.")
+
+
+@pytest.mark.parametrize("path", [EXPORT, INITIAL])
+@pytest.mark.parametrize("name", ["scores.csv", "below/images.npz", ".hidden"])
+def test_a_file_too_many_is_named(project, path, name):
+    (project.path / path / name).parent.mkdir(exist_ok=True)
+    (project.path / path / name).write_text("x")
+    (line,) = committed(project)
+    assert line.startswith(f"{path}/{name} is none of the files that may leave")
+
+
+def test_sums_that_name_too_little_or_too_much_are_named(project):
+    sums = project.path / EXPORT / uploads.SUMS
+    whole = sums.read_text()
+    sums.write_text("".join(line for line in whole.splitlines(True) if "card.md" not in line) + f"{'0' * 64}  more\n")
+    lines = committed(project)
+    assert [line.split(".  ")[0].split(". Make")[0] for line in lines] == [
+        f"{EXPORT}/SHA256SUMS does not name card.md",
+        f"{EXPORT}/SHA256SUMS names more, which no export holds",
+    ]
+    sums.write_bytes(b"\xff\n\n")
+    assert len(committed(project)) == 5
+
+
+def test_the_cache_and_the_folder_are_both_looked_at(project):
+    """DVC uploads the one, people hand out the other."""
+    assert committed(project) == []
+    (project.path / EXPORT / "card.md").write_text("other")
+    assert len(uploads.problems(Path())) == 1
+    assert len(committed(project)) == 1
+    (project.path / EXPORT / "card.md").write_text("text")
+    assert len(uploads.problems(Path())) == 1
+
+
+@pytest.mark.parametrize("path", [EXPORT, INITIAL])
+def test_a_private_key_in_what_may_leave_is_named(project, path):
+    name = sorted(project.path.joinpath(path).iterdir())[0].name
+    (project.path / path / name).write_text(pem("EC "))
+    lines = committed(project)
+    assert any(line.startswith(f"{path}/{name} holds a private key, and it lies where `dvc push`") for line in lines)

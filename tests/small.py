@@ -1,0 +1,30 @@
+"""A project of two outputs that may leave and one that may not, none of them made: what the guard reads."""
+
+import shutil
+from pathlib import Path
+
+from project import ROOT, Project
+
+EXPORT, INITIAL, PRIVATE = "data/synthetic/own/c0/dp_moments", "models/initial/own/dp_moments", "models/private/own"
+GRAPH = f"""\
+stages:
+  export_synthetic: {{cmd: 'true', outs: [{EXPORT}]}}
+  meta_train: {{cmd: 'true', outs: [{INITIAL}]}}
+  train:
+    cmd: 'true'
+    outs:
+      - {PRIVATE}: {{push: false}}
+"""
+SHIPPED = (".gitignore", ".dvc/.gitignore", ".dvc/config", "params.yaml", "raw/README.md")
+
+
+def made(path: Path) -> Project:
+    """Makes it in `path`, an empty folder."""
+    project = Project(path)
+    for name in SHIPPED:
+        (path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, path / name)
+    (path / "dvc.yaml").write_text(GRAPH)
+    project.git("init", "-q", "-b", "main")
+    project.git("add", "-A")
+    return project
