@@ -7,6 +7,10 @@ USABLE  = import ensurepip, os, sys, sysconfig; sys.exit(sys.version_info[:2] no
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c "$(USABLE)" 2>/dev/null && { echo $$p; break; }; done)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
+COMPILE = uv pip compile --universal --generate-hashes --quiet
+# no package is built with anything but what has its hash in that file
+BUILT = --build-constraints requirements-build.lock --require-build-hashes --preview-features build-dependency-hashes
+
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
 .PHONY: setup repro test test-slow test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
@@ -24,14 +28,17 @@ audit: setup ; OMP_NUM_THREADS=1 python -m pipelines.auditing --long --out .scra
 mutants: setup ; python tests/mutants.py
 # the paper's tables and figures (Fig. 3 is table5's picture); hours to days: make table2 ARGS="--datasets mnist --seeds 0"
 $(EXPERIMENTS): setup ; python -m experiments $@ $(ARGS)
-lock:  setup ; uv pip compile pyproject.toml --all-extras --universal --generate-hashes --quiet -o requirements.lock
+lock:  setup
+	$(COMPILE) --group setup -o requirements-setup.lock
+	$(COMPILE) --group build -o requirements-build.lock
+	$(COMPILE) pyproject.toml --all-extras $(BUILT) -o requirements.lock
 clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
 
-# The venv is complete when its stamp is newer than the lock; a broken install leaves no stamp. uv trusts its own list of
+# The venv is complete when its stamp is newer than the locks; a broken install leaves no stamp. uv trusts its own list of
 # authorities unless told otherwise, and fails behind an organisation's, which pip and git find in the system's.
-.venv/installed: requirements.lock pyproject.toml
+.venv/installed: requirements.lock requirements-setup.lock requirements-build.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or 3.12 with venv and headers was found (Debian: python3-venv, python3-dev). Name one: make setup PYTHON=/path/to/python3.12"; exit 1; }
 	"$(PYTHON)" -m venv .venv
-	.venv/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
-	.venv/bin/uv pip install --system-certs --python .venv/bin/python --compile-bytecode --no-deps -r requirements.lock
+	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-setup.lock
+	.venv/bin/uv pip install --system-certs --python .venv/bin/python --compile-bytecode --no-deps --require-hashes $(BUILT) -r requirements.lock
 	touch $@
