@@ -15,7 +15,9 @@ EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
 .PHONY: setup repro test test-slow test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
-repro: setup ; python -m pipelines.config && dvc repro
+# the last line corrects DVC's own, which no setting of it changes
+repro: setup ; @python -m pipelines.config && dvc repro && \
+  echo "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' asks nobody."
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
 test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests
 test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/engines tests/benchmarks/test_engine_round.py $(ARGS)

@@ -1,4 +1,4 @@
-"""What `make setup` fetches and runs: nothing but what a lock names, with its version and its hash."""
+"""The Makefile. Set-up fetches and runs nothing but what a lock names, with its version and its hash."""
 
 import itertools
 import re
@@ -95,3 +95,10 @@ def test_no_file_names_an_address_of_a_registry():
         assert not [host for host in REGISTRIES if ".".join(host).encode() in content], name
         if name in {"Makefile", "pyproject.toml", *LOCKS}:
             assert b"://" not in content and b"index-url" not in content and b"find-links" not in content, name
+
+
+def test_a_run_ends_with_the_command_that_asks_the_guard():
+    """DVC's own last line advises a bare `dvc push`."""
+    said = subprocess.run(["make", "-n", "-o", "setup", "repro"], cwd=ROOT, text=True, capture_output=True).stdout
+    *_, last = said.splitlines()
+    assert "dvc repro && " in said and last.strip().startswith("echo ") and "use 'make push'" in last

@@ -10,9 +10,16 @@ from pipelines import paths
 
 SALT = "salt"
 SALT_BYTES = 32
+# stands in the file itself, after the secret: `head -c 450 salt` shows it
+WHY_SALT = b"""
+FedLens wrote this file: 32 secret bytes, this text, and zeros up to a power of two. DVC notes a hash and the size of
+this folder in dvc.lock. Without this file they would confirm a guess of the records and tell how many there are.
+It is private, like the rest of this folder. Leave it here.
+"""
 LEAST_BYTES = 1 << 16  # small folders all look alike
 PADDING = ".padding"
 LEAST_FILES = 64
+WHY_PADDING = "empty-files-which-hide-from-dvc.lock-how-many-images-lie-here"  # the name of one of them
 
 
 def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> None:
@@ -25,8 +32,9 @@ def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> 
     total = max(least, 1 << (held + SALT_BYTES - 1).bit_length())
     secret = salt(dataset, owner, "folders")  # the folder's own name is not settled while it is in the making
     with (folder / SALT).open("wb") as file:
-        file.write(secret)
-        file.truncate(total - held)  # zeros that take no room on the disk
+        file.write(secret + WHY_SALT)
+        # cuts the text where there is little room, never the secret; else adds zeros that take no room on the disk
+        file.truncate(total - held)
 
 
 def is_seasoned_elsewhere(folder: Path, dataset: str, owner: str) -> bool:
@@ -47,7 +55,8 @@ def crowd(folder: Path) -> None:
     padding = folder / PADDING
     padding.mkdir(exist_ok=True)
     held = sum(file.is_file() for file in folder.rglob("*") if file.parent != padding)
-    wanted = {str(number) for number in range(max(LEAST_FILES, 1 << (held - 1).bit_length()) - held)}
+    missing = max(LEAST_FILES, 1 << (held - 1).bit_length()) - held
+    wanted = {str(number) if number else WHY_PADDING for number in range(missing)}
     there = {file.name for file in padding.iterdir()}
     for name in wanted - there:
         (padding / name).touch()

@@ -44,6 +44,16 @@ def test_a_folder_made_again_is_salted_alike_and_padded_to_a_power_of_two(tmp_pa
     assert contents[0][:32] == contents[2][:32] == secrets.salt("own", "c0", "folders")
 
 
+@pytest.mark.parametrize("room", [secrets.SALT_BYTES, secrets.SALT_BYTES + 9, 5000])
+def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_none(tmp_path, room):
+    (tmp_path / "records").write_bytes(bytes((1 << 16) - room))
+    secrets.season(tmp_path, "own", "c0")
+    content = (tmp_path / "salt").read_bytes()
+    assert len(content) == room and content[:32] == secrets.salt("own", "c0", "folders")
+    assert content[32:].rstrip(b"\0") == secrets.WHY_SALT[: room - 32]
+    assert b"It is private" in secrets.WHY_SALT and b"dvc.lock" in secrets.WHY_SALT
+
+
 @pytest.mark.parametrize("held, total", [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (129, 256)])
 def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(tmp_path, held, total):
     """Whatever it held before: files come and go."""
@@ -58,3 +68,4 @@ def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(t
     files = [file for file in root.rglob("*") if file.is_file()]
     assert len(files) == total
     assert sum(file.stat().st_size for file in files) == held
+    assert (root / secrets.PADDING / secrets.WHY_PADDING).exists() == (held < total)
