@@ -87,7 +87,7 @@ def _secrets(root: Path) -> Iterator[str]:
     """Private keys and files of secrets that Git tracks or would add, in the working tree or already staged."""
     files = [name for name in repository.takes(root) if _is_plain(root / name)]
     found = [place for name in files for place in keys.found(root / name, name)]
-    for name, content in repository.staged_apart(root).items():
+    for name, content in repository.staged_apart(root):
         found += keys.found_in(content, name)
     for where, what in found:
         yield (

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipelines.errors import UserError
 
+PLAIN = "100"  # what the mode of a file begins with, where it is no link and no submodule
 NO_MATCH = 1  # what `git check-ignore` ends with when it ignores none of the names
 
 
@@ -20,10 +21,17 @@ def takes(root: Path) -> list[str]:
     return sorted(set(_names(_asked(root, "ls-files", "-z", "-co", "--exclude-standard"))))
 
 
-def staged_apart(root: Path) -> dict[str, bytes]:
-    """{name: content} of the files that Git would commit with another content than the working tree has."""
-    names = _names(_asked(root, "diff-files", "-z", "--name-only"))
-    return {name: _asked(root, "cat-file", "blob", f":{name}") for name in names}
+def staged_apart(root: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the files of which Git's index has another content than the working tree: it would commit it.
+
+    A file in the middle of a merge has several. Links and submodules have none of their own.
+    """
+    apart = set(_names(_asked(root, "diff-files", "-z", "--name-only")))
+    for entry in _names(_asked(root, "ls-files", "-z", "--stage")) if apart else ():
+        told, _, name = entry.partition("\t")
+        mode, blob, _ = told.split(" ")
+        if name in apart and mode.startswith(PLAIN):
+            yield name, _asked(root, "cat-file", "blob", blob)
 
 
 def ignored(root: Path, names: Iterable[str]) -> set[str]:

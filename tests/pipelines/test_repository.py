@@ -41,7 +41,33 @@ def test_what_is_staged_and_then_changed_or_removed_is_given_as_git_has_it(small
     small.git("add", "-A")
     (small.path / "changed").write_text("other")
     (small.path / "removed").unlink()
-    assert repository.staged_apart(small.path) == {"changed": b"changed", "removed": b"removed"}
+    assert dict(repository.staged_apart(small.path)) == {"changed": b"changed", "removed": b"removed"}
+
+
+def test_links_submodules_and_names_that_are_only_announced_have_no_content_of_their_own(small):
+    write(small, "announced", "inner/file")
+    (small.path / "link").symlink_to("announced")
+    small.git("add", "-N", "announced")
+    small.git("add", "link")
+    (small.path / "link").unlink()
+    inner = Project(small.path / "inner")
+    inner.git("init", "-q")
+    for number in range(2):
+        inner.git("add", "-A")
+        inner.git("commit", "-q", "--allow-empty", "-m", str(number))
+        if not number:
+            small.git("add", "inner")
+    assert {name for name, content in repository.staged_apart(small.path) if content} == set()
+
+
+def test_both_sides_of_a_merge_are_given(small):
+    for branch, text in (("one", "1"), ("two", "2")):
+        small.git("checkout", "-q", "--orphan", branch)
+        (small.path / "file").write_text(text)
+        small.git("add", "-A")
+        small.git("commit", "-qm", branch)
+    small.run("git", "merge", "-q", "--allow-unrelated-histories", "one", ok=False)
+    assert {content for name, content in repository.staged_apart(small.path) if name == "file"} == {b"1", b"2"}
 
 
 def test_a_folder_is_taken_unless_its_repository_ignores_it(small, tmp_path):
