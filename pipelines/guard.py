@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines import keys, paths, provenance, repository, uploads
-from pipelines.errors import UserError
+from pipelines.errors import UserError, told_in_a_sentence
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
 OF_DVC = (".dvc/cache", ".dvc/tmp")
@@ -112,6 +112,7 @@ def _unprotected(root: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = problems()
+    with told_in_a_sentence():
+        found = problems()
     print("\n".join(found) or "Nothing private can be pushed.")
     sys.exit(bool(found))
