@@ -59,7 +59,8 @@ def show(path: Path, delta: float | None) -> None:
             total = accounting.total_epsilon(costs=own, delta=ledger.delta)
             print(f"  {len(own)} of {mechanism} together: epsilon {wording.total(total, own)}")
     if math.isinf(ledger.total_epsilon()):
-        named = [(f"{e['fingerprint'][:12]} ({e['mechanism']})", costs[e["fingerprint"]]) for e in opened]
+        mechanisms = {entry["fingerprint"]: entry["mechanism"] for entry in opened}
+        named = [(f"{name[:12]} ({mechanisms.get(name, 'never opened')})", cost) for name, cost in costs.items()]
         print(f"  {wording.culprits(named, ledger.delta)}")
 
 

@@ -121,6 +121,14 @@ def test_show_names_one_release_that_passes_thirty_alone(folder, said):
     assert said("show")[-1].endswith("(dpsgd) alone passes 30, and each later one adds to it.")
 
 
+def test_show_names_a_release_that_was_closed_and_never_opened(folder, said):
+    """The chain is whole, and the total counts it."""
+    ledger = entered(folder)
+    with ledger.chain.locked():
+        ledger.chain.append({"event": "close", "fingerprint": "f" * 64, "cost": {"kind": "none"}, "statement": {}})
+    assert said("show")[-1].startswith("  Without a guarantee: ffffffffffff (never opened).")
+
+
 def test_plan_says_why_it_has_no_figure(folder, said):
     entered(folder, release())
     assert said("plan", "--epsilons", "1", "3", "--generators", "2") == [
