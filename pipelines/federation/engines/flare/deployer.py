@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
 from nvflare.private.admin_defs import Message, error_reply
-from nvflare.private.defs import RequestHeader
+from nvflare.private.defs import ERROR_MSG_PREFIX, RequestHeader
 from nvflare.private.fed.client.training_cmds import DeployProcessor
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
@@ -47,7 +47,7 @@ def looked_at_first(process: Callable) -> Callable:
 
     def guarded(self, request: Message, app_ctx) -> Message:
         refused = wrong_with(request.get_header(RequestHeader.JOB_ID), request.body)
-        return error_reply(refused) if refused else process(self, request, app_ctx)
+        return error_reply(f"{ERROR_MSG_PREFIX}: {refused}") if refused else process(self, request, app_ctx)
 
     return guarded
 

@@ -20,6 +20,7 @@ from nvflare.private.fed.client import admin, admin_commands, scheduler_cmds
 from nvflare.private.fed.client import client_req_processors as requests
 from nvflare.private.fed.utils import app_deployer
 
+from pipelines.federation.engines.flare.logs import as_text
 from pipelines.federation.engines.flare.names import CELLS_SERVICE, SERVERS_CELL
 
 log = logging.getLogger("fedlens.client")
@@ -50,6 +51,7 @@ def narrow(put: Callable[[object, str, object], None] = setattr) -> None:
     for module in TELL_ERRORS:
         put(module, "secure_format_exception", kind_of)
     put(dispatch, "secure_format_traceback", lambda: "")
+    put(logging.LogRecord, "getMessage", as_text(logging.LogRecord.getMessage))
 
 
 def keep_only(processors: list, kinds: tuple[type, ...]) -> None:

@@ -20,6 +20,7 @@ from nvflare.fuel.utils.admin_name_utils import is_valid_admin_client_name
 from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
 from nvflare.private.fed.server.fed_server import FederatedServer
 
+from pipelines.federation.engines.flare.logs import as_text
 from pipelines.federation.engines.flare.names import ADMIN, CELLS_SERVICE, SERVERS_CELL
 
 log = logging.getLogger("fedlens.server")
@@ -36,6 +37,7 @@ def guard(put: Callable[[object, str, object], None] = setattr) -> None:
     put(FederatedServer, "_resolve_client_fqcn_for_auth", cell_of_token)
     put(CoreCell, "_process_request", without_cells_service(CoreCell._process_request))
     put(CoreCell, "_add_adhoc_connector", lambda cell, to_cell, url: None)
+    put(logging.LogRecord, "getMessage", as_text(logging.LogRecord.getMessage))
 
 
 def by_certificate(check: Callable) -> Callable:

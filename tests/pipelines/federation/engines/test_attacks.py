@@ -4,6 +4,8 @@ import contextlib
 import json
 import shutil
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 from project import ROOT
@@ -44,35 +46,47 @@ class Evil:
 """
 
 
-@pytest.mark.parametrize("kind", ["a class that is not allowed", "code that comes with the job"])
-def test_a_client_runs_nothing_that_a_job_brings(kind, project, tmp_path, monkeypatch):
+KINDS = ("a class that is not allowed", "code that comes with the job")
+
+
+def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch):
     """A dishonest server, whose own policy lets everything pass. The clients' own must not, without our deployer's
     help; c2 is the control, whose owner lets everything pass, too."""
     params, work = within(config.load(), on_loss="skip"), project.path / ".scratch/nvflare/evil"
-    written = jobs.write
-
-    def evil(folder, *arguments):
-        written(folder, *arguments)
-        path, given = "subprocess.Popen", {"args": ["sh", "-c", f'touch "{tmp_path}/$(basename $FEDLENS_HOME)"']}
-        if kind == "code that comes with the job":
-            (folder / "client/custom").mkdir()
-            (folder / "client/custom/evil.py").write_text(CODE.format(marks=str(tmp_path)))
-            path, given = "evil.Evil", {}
-        file = folder / "client" / names.CLIENT_FILE
-        content = json.loads(file.read_text())
-        content["components"].append({"id": "evil", "path": path, "args": given})
-        file.write_text(json.dumps(content))
-
-    monkeypatch.setattr(jobs, "write", evil)
     own, homes = carried.laid_out(params, [PPPFL], work)
     for client in CLIENTS:
         changed(own / client, "resources.json", without_our_deployer)
     for name in (carried.HOST, "c2"):
         changed(own / name, "resources.json", lambda resources: resources.update(class_allow_list=["*"]))
         changed(own / name, "authorization.json", lambda policy: policy["permissions"].update(project_admin="any"))
-    with contextlib.suppress(UserError), carried.network(params, own, homes, work) as network:
-        network.carry(PPPFL)
-    assert [mark.name for mark in tmp_path.iterdir()] == ["c2"]
+    written = jobs.write
+    with carried.network(params, own, homes, work) as network:
+        for kind in KINDS:
+            (tmp_path / kind).mkdir()
+            monkeypatch.setattr(jobs, "write", partial(brought, written, kind, tmp_path / kind))
+            with contextlib.suppress(UserError):
+                network.carry(PPPFL)
+    for kind in KINDS:
+        assert [mark.name for mark in (tmp_path / kind).iterdir()] == ["c2"], kind
+
+
+def brought(written, kind: str, marks: Path, folder: Path, *arguments) -> None:
+    """Writes a job as `jobs.write` does, and something into it that leaves a mark where it runs."""
+    written(folder, *arguments)
+    path, given = "subprocess.Popen", {"args": ["sh", "-c", f'touch "{marks}/$(basename $FEDLENS_HOME)"']}
+    if kind == "code that comes with the job":
+        (folder / "client/custom").mkdir()
+        (folder / "client/custom/evil.py").write_text(CODE.format(marks=str(marks)))
+        path, given = "evil.Evil", {}
+    file = folder / "client" / names.CLIENT_FILE
+    content = json.loads(file.read_text())
+    content["components"].append({"id": "evil", "path": path, "args": given})
+    file.write_text(json.dumps(content))
+    # the server need not wait long for clients that have refused
+    file = folder / "server/config/config_fed_server.json"
+    content = json.loads(file.read_text())
+    content["workflows"][0]["args"]["sync_task_timeout"] = 15.0
+    file.write_text(json.dumps(content))
 
 
 REFUSED = ("invalid_request", "NVFLARE_ERROR: the job's name is none")
