@@ -401,6 +401,27 @@ MUTANTS = [
         "",
         f"{T}/federation/engines/test_kits.py::test_no_other_user_of_the_machine_reads_a_kit_whatever_the_umask",
     ),
+    Mutant(
+        "a client that may bear the server's name",
+        "pipelines/federation/engines/flare/origins.py",
+        "return sender == owner != SERVERS_CELL",
+        "return True",
+        f"{T}/federation/engines/test_origins.py::test_the_certificate_of_a_connection_says_who_sends",
+    ),
+    Mutant(
+        "a client that weighs itself",
+        "pipelines/federation/engines/flare/carrier.py",
+        "check_all_told(reply.payload.scalars, self.told)",
+        "pass",
+        f"{T}/federation/engines/test_carrier.py::test_no_client_weighs_itself_and_none_drives_out_the_others",
+    ),
+    Mutant(
+        "a job that brings a folder of its own",
+        "pipelines/federation/engines/flare/deployer.py",
+        " or set(names) - {CLIENT_FILE, *SIGNATURES, *FOLDERS}",
+        "",
+        f"{T}/federation/engines/test_narrowed.py::test_an_odd_archive_is_refused_in_a_sentence",
+    ),
 ]
 
 
