@@ -15,7 +15,7 @@ from pydantic import ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipelines.blocks.data import SMALLEST, Client, Partition, Prepare, Privacy, Profile, Quality
+from pipelines.blocks.data import SMALLEST, Client, Network, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.dp import DP_BASELINES, DpBaselines, Dpsgd
 from pipelines.blocks.federation import Federation
 from pipelines.blocks.generators import GENERATORS, Synthesis
@@ -31,7 +31,7 @@ NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
     "local_steps_rule": ["fixed", "ratio"],
     "clipping": ["const", "quantile", "auto_s", "paper_scalar", "paper_vector", "nonprivate_oracle"],
 }
-# what a profile's `training` may override
+# what a profile's `training`, and a network's block under `networks`, may override
 TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
 
 
@@ -51,10 +51,12 @@ class Params(Block):
     baselines: Baselines
     dp_baselines: DpBaselines
     new_clients: NewClients
+    networks: dict[Network, dict[Name, dict]]
     profiles: dict[Name, Profile]
 
     @model_validator(mode="after")
     def _blocks_agree(self):
+        self._check_networks()
         self._check_profiles()
         self._check_root()
         self._check_clients()
@@ -63,6 +65,18 @@ class Params(Block):
         for dataset in self.profiles:
             self._check_new_clients(f"new_clients (profile {dataset})", self.training(dataset, "new_clients"))
         return self
+
+    def _check_networks(self) -> None:
+        for network, overrides in self.networks.items():
+            self._check_overrides(f"networks.{network}", overrides)
+            for name in TRAINING:
+                if name != "federated":
+                    self._trained(name, [overrides], f"{name} (network {network})")
+
+    def _check_overrides(self, where: str, overrides: dict[str, dict]) -> None:
+        for name in overrides:
+            if name not in TRAINING:
+                raise mistake(where, name, f"of {', '.join(TRAINING)}")
 
     def _check_profiles(self) -> None:
         for dataset in self.datasets:
@@ -79,9 +93,7 @@ class Params(Block):
                     if min(profile.shape[:2]) < least:
                         asked = f"'mlp' for images below {least}x{least}"
                         raise mistake(f"profiles.{dataset}{owner}.{field}", name, asked)
-            for name in profile.training:
-                if name not in TRAINING:
-                    raise mistake(f"profiles.{dataset}.training", name, f"of {', '.join(TRAINING)}")
+            self._check_overrides(f"profiles.{dataset}.training", profile.training)
             for name in TRAINING:
                 if name != "federated":
                     self.training(dataset, name)
@@ -181,20 +193,31 @@ class Params(Block):
             raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
 
     def training(self, dataset: str, name: str) -> Block:
-        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by the data set's
-        profile, where `federated` stands for every algorithm of local SGD and `meta` for every one of MAML, but for
-        what makes one of them what it is."""
-        owner = self if name in Params.model_fields else self.dp_baselines if name in DP_BASELINES else self.baselines
-        block = getattr(owner, name)
-        overrides = self.profiles[dataset].training
+        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by what the data
+        set's classifier needs (`networks`), then by its profile. In both `federated` stands for every algorithm of
+        local SGD and `meta` for every one of MAML, but for what makes one of them what it is."""
+        profile = self.profiles[dataset]
+        layers = [self.networks.get(profile.classifier, {}), profile.training]
+        return self._trained(name, layers, f"{name} (profile {dataset})")
+
+    def _trained(self, name: str, layers: list[dict[str, dict]], owner: str) -> Block:
+        """The block `name` under each layer of overrides in turn; the last one wins.
+
+        Raises:
+            UserError: the result is not valid; `owner` is whose it is.
+        """
+        of = self if name in Params.model_fields else self.dp_baselines if name in DP_BASELINES else self.baselines
+        block = getattr(of, name)
         merged = block.model_dump()
-        if isinstance(block, Meta | LocalSgd):
-            merged |= {key: value for key, value in overrides.get(block.family, {}).items() if key not in block.own}
-        merged |= overrides.get(name, {})
+        for overrides in layers:
+            if isinstance(block, Meta | LocalSgd):
+                family = overrides.get(block.family, {})
+                merged |= {key: value for key, value in family.items() if key not in block.own}
+            merged |= overrides.get(name, {})
         try:
             return type(block).model_validate(merged)
         except ValidationError as error:
-            raise UserError(sentences(error, owner=f"{name} (profile {dataset})")) from None
+            raise UserError(sentences(error, owner=owner)) from None
 
     def budget(self, client: str) -> tuple[float, float]:
         """(epsilon, delta) of one client."""

@@ -92,7 +92,7 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
             names = names - {"block"} | {methods.block(algorithm) for algorithm in get_args(OneModel)}
         names -= {"local"} if stage == "train_baseline" else set()  # asked for when it is the algorithm itself
         declared = set(entry["params"])
-        assert not names or "profiles.${item.dataset}.training" in declared, stage
+        assert not names or {"profiles.${item.dataset}.training", "networks"} <= declared, stage
         for name in names:
             assert {name, f"baselines.{name}", f"dp_baselines.{name}"} & declared, (stage, name)
 

@@ -2,12 +2,14 @@
 cannot be."""
 
 import math
+from typing import get_args
 
 import pytest
 from project import ROOT
 from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
+from pipelines.blocks.data import Network
 
 
 def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
@@ -67,6 +69,44 @@ def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
     assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
     content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
     assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
+
+
+def outer_rates(content, dataset: str) -> dict[str, float]:
+    params = load(content)
+    names = ("meta", "fedmeta", "pppfl_real", "pppfl_paper", "reptile")
+    return {name: params.training(dataset, name).outer_learning_rate for name in names}
+
+
+def test_every_shipped_profile_trains_at_a_rate_that_its_network_survives():
+    """Of the data sets one's own, too: their templates name no rate, and convolutions die at the mlp's."""
+    mlp, convolutions, own = 0.03, 3e-3, {"pppfl_paper": 3e-4, "reptile": 1.0}
+    for dataset, profile in shipped()["profiles"].items():
+        rate = mlp if profile["classifier"] == "mlp" else convolutions
+        assert outer_rates(shipped(), dataset) == {**dict.fromkeys(("meta", "fedmeta", "pppfl_real"), rate), **own}
+        noisy = 0.01 if profile["classifier"] == "mlp" else 2e-3
+        assert [load(shipped()).training(dataset, name).learning_rate for name in ("adap", "agn")] == [noisy, noisy]
+
+
+@pytest.mark.parametrize("classifier", get_args(Network))
+def test_the_rate_follows_the_network_and_not_the_data_set(classifier):
+    content = changed(("profiles", "my_npz", "classifier"), classifier)
+    assert outer_rates(content, "my_npz")["meta"] == (0.03 if classifier == "mlp" else 3e-3)
+    content["profiles"]["my_npz"]["training"] = {"meta": {"outer_learning_rate": 0.5}}  # its own wins
+    assert outer_rates(content, "my_npz")["meta"] == 0.5
+    assert outer_rates(content, "my_npz")["pppfl_paper"] == 3e-4
+
+
+@pytest.mark.parametrize(
+    "path, bad, said",
+    [
+        (("networks", "vgg"), {}, "The 'vgg' parameter of networks must be one of 'mlp', 'cnn'"),
+        (("networks", "cnn"), {"fedavgg": {}}, "The 'cnn' parameter of networks must be of meta, fine_tune"),
+        (("networks", "abadi"), {"fedprox": {"mu": -1.0}}, "'mu' parameter of fedprox (network abadi)"),
+        (("networks", "cnn", "meta"), 3, "must be a"),
+    ],
+)
+def test_settings_of_a_network_that_cannot_be_are_one_sentence(path, bad, said):
+    assert said in mistakes(changed(path, bad))[0]
 
 
 @pytest.mark.parametrize(
