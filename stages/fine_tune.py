@@ -6,7 +6,7 @@ from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import containers, shards
 from pipelines.datasets.secrets import season
-from pipelines.federation import outcome, personalise
+from pipelines.federation import health, outcome, personalise
 from pipelines.files import new_folder, read_json
 from pipelines.training import classify
 from pipelines.training.tensors import device
@@ -24,7 +24,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     method = f"pppfl/{generator}"
-    summary = {**found.summary, **read_json(folder / "privacy.json")}
+    summary = {**found.summary, **read_json(folder / "privacy.json"), "health": read_json(folder / health.FILE)}
     cost = {**read_json(paths.cost(dataset, generator) / paths.COST), "seconds_at_home": found.seconds}
     with new_folder(paths.personal(dataset, generator)) as out:
         outcome.save_method(out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)

@@ -2,13 +2,14 @@
 
 What it cost is kept apart, at home: a clock says something else each time."""
 
-from pipelines import paths, scratch
+from pipelines import paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.datasets.secrets import season
-from pipelines.federation import outcome
+from pipelines.federation import health, outcome
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.engines.choice import on_synthetic
+from pipelines.federation.rounds import History
 from pipelines.federation.runs import Run
 from pipelines.files import new_folder, write_csv, write_json
 from stages.cli import main
@@ -22,15 +23,33 @@ def run(params: Params, dataset: str, generator: str) -> None:
         curves = [
             {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
         ]
+        verdict = _health(params, Run(dataset, "pppfl", generator), history)
         with new_folder(paths.initial(dataset, generator)) as folder:
             outcome.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
             write_json(folder / "privacy.json", privacy)
+            write_json(folder / health.FILE, verdict.as_dict())
         with new_folder(paths.cost(dataset, generator)) as folder:
             write_json(folder / paths.COST, history.cost)
             season(folder, dataset, "all-clients")
     last = curves[-1]
     print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
+    print(verdict.told(f"{dataset} pppfl/{generator}"), end="")
+
+
+def _health(params: Params, run: Run, history: History) -> health.Health:
+    """Of the last model, on the clients' exported sets; where a server holds none, on its weights alone."""
+    sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
+    task, settings = run.task(params, sets), run.settings(params)
+    return health.check(
+        history.models[-1],
+        history.models[0],
+        sets.values(),
+        build=task.build,
+        seed=seeds.derive(task.seed, "health"),
+        remedy=health.remedy(run.dataset, "meta", settings),
+        losses=[row["query_loss"] for row in history.curves[-1:]],
+    )
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from pipelines.config import Params
 from pipelines.datasets import containers, exports, shards
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import baselines, methods, outcome, personalise
+from pipelines.federation import baselines, health, methods, outcome, personalise
 from pipelines.federation.engines.choice import on_synthetic
 from pipelines.federation.rounds import History
 from pipelines.federation.runs import Run
-from pipelines.federation.task import of_clients
+from pipelines.federation.task import Task, of_clients
 from pipelines.files import new_folder
+from pipelines.rules import Block
 from stages.cli import main
 
 NOTHING_LEAVES = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
@@ -44,11 +45,14 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
                 )
-                summary, cost = {**found.summary, **privacy}, {**trained.cost, "seconds_at_home": found.seconds}
+                verdict = _health(dataset, algorithm, task, settings, trained)
+                summary = {**found.summary, **privacy, "health": verdict.as_dict()}
+                cost = {**trained.cost, "seconds_at_home": found.seconds}
                 outcome.save_method(
                     folder, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
                 )
                 print(f"{dataset} {method}: {outcome.line(summary)}")
+                print(verdict.told(f"{dataset} {method}"), end="")
         season(folder, dataset, "all-clients")
 
 
@@ -61,6 +65,21 @@ def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -
     for generator in params.synthesis.generators:
         of = dataset, list(params.clients), generator
         yield generator, exports.images(*of), exports.privacy(*of)
+
+
+def _health(dataset: str, algorithm: str, task: Task, settings: Block, trained: baselines.Trained) -> health.Health:
+    """Of the one model that all share, on their synthetic sets. Of an upper bound, and of a model of each client's own,
+    the weights alone are looked at: no verdict may come from private records."""
+    models = list({id(model): model for model in trained.models[-1].values()}.values())
+    shared = len(models) == 1 and algorithm not in (*methods.AT_HOME, *methods.ON_REAL_DATA)
+    asked = {
+        "sets": list(task.data.values()) if shared else [],
+        "build": task.build,
+        "seed": seeds.derive(task.seed, "health"),
+        "remedy": health.remedy(dataset, f"baselines.{algorithm}", settings),
+    }
+    verdicts = [health.check(model, task.start(), **asked) for model in models]
+    return next((verdict for verdict in verdicts if verdict.collapsed), verdicts[0])
 
 
 def _carried(params: Params, dataset: str, algorithm: str, generator: str | None) -> Callable[[], History] | None:

@@ -11,7 +11,7 @@ from pipelines.datasets import containers, shards
 from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import outcome, personalise
+from pipelines.federation import health, outcome, personalise
 from pipelines.federation.dp import federated, own
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.entry import entry
@@ -24,7 +24,7 @@ from pipelines.rules import Block, mistake
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.registry import Plan
 from pipelines.synthesis.release import public_space
-from pipelines.training.tensors import state_of
+from pipelines.training.tensors import State, state_of
 from stages.cli import main
 
 
@@ -32,8 +32,9 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     own_shards = shards.read_all(dataset, list(params.clients))
     store, statements = _released(params, dataset, algorithm, own_shards)
     cost = read_json(store / federated.COST)
+    (model,) = outcome.load_models(store / "rounds.safetensors")[-1:]
     found = personalise.through_rounds(
-        outcome.load_models(store / "rounds.safetensors")[-1:],
+        [model],
         own_shards,
         containers.load(paths.prepared(dataset) / "test.npz"),
         build=own.network(params, dataset, params.training(dataset, algorithm)),
@@ -42,13 +43,30 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         first=cost["rounds"],
     )
     cost["seconds_at_home"] = found.seconds
-    summary = {**found.summary, **_privacy(statements)}
+    verdict = _health(params, dataset, algorithm, model)
+    summary = {**found.summary, **_privacy(statements), "health": verdict.as_dict()}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
         outcome.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
         for name in (federated.LOG, federated.SPENT):
             shutil.copy(store / name, folder / algorithm / name)
         season(folder, dataset, "all-clients")
     print(f"{dataset} {algorithm}: {outcome.line(summary)}")
+    print(verdict.told(f"{dataset} {algorithm}"), end="")
+
+
+def _health(params: Params, dataset: str, algorithm: str, model: State) -> health.Health:
+    """Of the released model, on public images; where none are declared, on its weights alone. No private record is
+    read, so that it costs nothing."""
+    settings = params.training(dataset, algorithm)
+    build = own.network(params, dataset, settings)
+    return health.check(
+        model,
+        state_of(build()),
+        [containers.load(paths.prepared(dataset) / "public.npz")],
+        build=build,
+        seed=seeds.derive(params.seed, "health", dataset, algorithm),
+        remedy=health.remedy(dataset, f"dp_baselines.{algorithm}", settings),
+    )
 
 
 def _released(

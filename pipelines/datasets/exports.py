@@ -10,6 +10,12 @@ def images(dataset: str, clients: list[str], generator: str) -> dict[str, Images
     return {client: load(paths.synthetic(dataset, client, generator) / "images.npz") for client in sorted(clients)}
 
 
+def at_hand(dataset: str, clients: list[str], generator: str) -> dict[str, Images]:
+    """The same of those whose set lies here: a server between machines has cards alone."""
+    here = [client for client in clients if (paths.synthetic(dataset, client, generator) / "images.npz").exists()]
+    return images(dataset, here, generator)
+
+
 def card(dataset: str, client: str, generator: str) -> dict:
     return read_json(paths.synthetic(dataset, client, generator) / "card.json")
 

@@ -34,7 +34,7 @@ def epsilon(summary: dict) -> Figure:
     for index, name in enumerate(names):
         style = _style(index, name, summary)
         x = [at[client, price[client, name]] for client in clients]
-        home.plot(x, [releases[client][name]["accuracy_after"] for client in clients], **style)
+        home.plot(x, [_at_home(releases[client][name]) for client in clients], **style)
         if "tstr_accuracy_global" in next(iter(releases.values()))[name]:
             scores = [releases[client][name]["tstr_accuracy_global"] for client in clients]
             alone.plot(x, [math.nan if score is None else score for score in scores], **style)
@@ -58,6 +58,11 @@ def places(paid: list[Place]) -> dict[Place, float]:
         x = value if math.isfinite(value) else 3 * largest
         found[client, value] = x * APART ** (equals.index(client) - (len(equals) - 1) / 2)
     return found
+
+
+def _at_home(release: dict) -> float:
+    """Not drawn where the shared model has collapsed."""
+    return math.nan if release["collapsed"] else release["accuracy_after"]
 
 
 def _axis(axes, at: dict[Place, float]) -> None:

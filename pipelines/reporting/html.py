@@ -10,7 +10,7 @@ from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import new_clients
 from pipelines.reporting.comparisons import sentences
 from pipelines.reporting.figures import amount, bound, number
-from pipelines.reporting.findings import UPPER_BOUND, accounts, best, facts, not_private, warnings
+from pipelines.reporting.findings import UPPER_BOUND, accounts, apart_last, best, facts, not_private, warnings
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,7 @@ def page(params: Params, reports: list[dict]) -> str:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": number, "bound": bound, "amount": amount, "png": data_uri}
-    environment.filters |= {"not_private": not_private, "sentences": sentences}
+    environment.filters |= {"not_private": not_private, "sentences": sentences, "apart_last": apart_last}
     environment.filters |= {"newcomers": new_clients.sentences}
     environment.globals |= {"best": best, "accounts": accounts, "UPPER_BOUND": UPPER_BOUND}
     views = [

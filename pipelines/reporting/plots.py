@@ -39,13 +39,17 @@ def rounds(curves: dict[str, list[dict]], generators: list[str], methods: Mappin
 def methods(summary: dict) -> Figure:
     """A bar per method: mean over clients with its interval, every client a dot, the worst one marked and named.
 
-    The bar of an upper bound is hatched.
+    The bar of an upper bound is hatched. A collapsed model's is pale, without figures.
     """
     entries = summary["methods"]
     figure = canvas.figure(1.1 + 0.42 * len(entries))
     axes = figure.subplots()
     for row, (method, entry) in enumerate(entries.items()):
         look = {"color": canvas.colour(method), "alpha": 0.75, "hatch": "///" if entry["upper_bound"] else None}
+        if entry["collapsed"]:
+            axes.barh(row, entry["mean_accuracy"], height=0.62, zorder=2, color=canvas.FAINT)
+            axes.text(1.03, row, "collapsed", va="center", size=9, color=canvas.INK)
+            continue
         axes.barh(row, entry["mean_accuracy"], height=0.62, zorder=2, **look)
         if entry["mean_accuracy_low"] is not None:
             ends = [entry["mean_accuracy_low"], entry["mean_accuracy_high"]]

@@ -51,11 +51,25 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
         "upper_bound": results.get("upper_bound", False),
+        "collapsed": _collapsed(results),
+        "weak": _weak(name, run),
         **budgets.costliest(budgets.of_method(name, run)),
         **{field: run["costs"][name].get(field) for field in COST},
         "lost": run["costs"][name].get("lost", {}),
         "clients": {client: entry["after"]["accuracy"] for client, entry in zip(clients, entries, strict=True)},
     }
+
+
+def _collapsed(results: dict) -> str:
+    """Why the shared model is of no use; empty where nothing was found (federation/health.py)."""
+    health = results.get("health") or {}
+    return health["why"] if health.get("collapsed") else ""
+
+
+def _weak(method: str, run: dict) -> bool:
+    """Whether the plan of a client's set said before it was made that it is noise."""
+    generator = method.partition("/")[2]
+    return any(cards[generator]["weak"] for cards in run["cards"].values()) if generator else False
 
 
 def _client(name: str, params: Params, run: dict) -> dict:
@@ -90,12 +104,13 @@ def _release(client: str, generator: str, run: dict) -> dict:
 
 def _dp_baseline(client: str, method: str, run: dict) -> dict:
     results = run["results"][method]
-    return {**_home(results, client), **_price(results["statements"][client])}
+    return {**_home(results, client), **_price(results["statements"][client]), "weak": []}
 
 
 def _home(results: dict, client: str) -> dict:
     entry = results["clients"][client]
-    return {f"accuracy_{moment}": entry[moment]["accuracy"] for moment in ("before", "after")}
+    scores = {f"accuracy_{moment}": entry[moment]["accuracy"] for moment in ("before", "after")}
+    return {**scores, "collapsed": _collapsed(results)}
 
 
 def _price(statement: dict) -> dict:

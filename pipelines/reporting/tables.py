@@ -30,6 +30,8 @@ METHOD_COLUMNS = (
     "selected_worst",
     "selected_macro_f1",
     "candidates",
+    "collapsed",
+    "weak",
 )
 TEST_SELECTED = {"bmta": "bmta_test_selected", "bmt_f1": "bmt_f1_test_selected"}  # the name says what it is
 EPSILON_COLUMNS = ("epsilon", "tstr_accuracy", "tstr_accuracy_global", "accuracy_before", "accuracy_after")
@@ -87,10 +89,11 @@ def methods(summary: dict) -> list[dict]:
 
 def metrics(summary: dict) -> dict:
     """What `dvc metrics` compares between runs: two figures a method, instead of the whole summary. What is not private
-    says so, for it stands among those that are."""
+    says so, for it stands among those that are, and so does what has collapsed."""
     found = {}
     for name, method in summary["methods"].items():
         mark = "upper_bound_not_private" if method["upper_bound"] else "not_private"
         figures = {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
         found[name] = figures | ({mark: True} if not_private(method) else {})
+        found[name] |= {"collapsed": True} if method["collapsed"] else {}
     return found

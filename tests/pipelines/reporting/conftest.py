@@ -65,6 +65,11 @@ class Run:
         path = collect.method_folders(self.params, "digits")[method] / "results.json"
         self.edit(path, lambda results: results.update(epsilon_max="inf", guarantee="none", upper_bound=True))
 
+    def collapse(self, method):
+        """As if that method's shared model had been found dead."""
+        path = collect.method_folders(self.params, "digits")[method] / "results.json"
+        self.edit(path, lambda results: results.update(health={"collapsed": True, "why": "It is dead."}))
+
     def read(self):
         return collect.read(self.params, "digits")
 

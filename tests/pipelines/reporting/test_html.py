@@ -128,11 +128,32 @@ def test_a_release_without_a_guarantee_is_marked_wherever_it_counts(run):
     text = Page(source(run)).text
     assert "pppfl/datalens NOT PRIVATE" in text  # the table of methods
     assert "a NOT PRIVATE budget" in text  # the client
-    assert "datalens NOT PRIVATE exact" in text  # its release
+    assert "datalens NOT PRIVATE NOISE exact" in text  # its release
     assert "a NOT PRIVATE ε ∞" in text  # its sample grid
     assert "NOT PRIVATE a/datalens" in text  # the warnings
     assert "b NOT PRIVATE" not in text
     assert "local NOT PRIVATE" not in text  # nothing leaves a client
+
+
+def test_a_collapsed_model_is_marked_and_its_figures_are_struck_out(run):
+    assert "COLLAPSED" not in Page(source(run)).text
+    run.collapse("pppfl/dp_moments")
+    markup = source(run)
+    text = Page(markup).text
+    assert text.count("pppfl/dp_moments COLLAPSED") == 3  # roads, methods, costs
+    assert "Collapsed pppfl/dp_moments: It is dead." in text
+    assert markup.count('<tr class="collapsed">') == 3
+    assert markup.count("<small>collapsed</small>") == 2 * 2  # of each client's release, before and after
+    assert "pppfl/dp_moments: mean" not in text  # the cards at the top
+
+
+def test_images_whose_plan_said_that_they_are_noise_are_marked_and_stand_last(run):
+    markup = source(run)
+    text = Page(markup).text
+    assert text.count("pppfl/datalens NOISE") == 3 and text.count("fedavg/datalens NOISE") == 2
+    assert markup.count('<tr class="weak">') == 3 + 2 + 2  # and a release of each client
+    methods = text[text.index("Over local, paired") :]
+    assert methods.index("dpsgd") < methods.index("pppfl/datalens NOISE")
 
 
 def test_text_from_artifacts_is_escaped(run):

@@ -59,6 +59,13 @@ def test_an_upper_bound_says_so_in_every_table_of_methods(run):
     assert [name for name, entry in tables.metrics(summary).items() if "not_private" in entry] == ["dpsgd"]
 
 
+def test_a_collapsed_model_says_so_in_every_table_of_methods(run):
+    run.collapse("dpsgd")
+    summary = run.summary()
+    assert [row["method"] for row in tables.methods(summary) if row["collapsed"]] == ["dpsgd"]
+    assert [name for name, entry in tables.metrics(summary).items() if "collapsed" in entry] == ["dpsgd"]
+
+
 def test_the_last_round_alone_is_still_a_row():
     curves = {"dpsgd": [{"round": 30.0, "value": 0.3}], "local": [{"round": 0.0, "value": 0.9}]}
     assert tables.rounds(curves, "value") == [{"round": 30, "dpsgd": 0.3}]

@@ -1,0 +1,135 @@
+"""Has a shared model collapsed? It is told from the weights, and from synthetic or public images alone: for free.
+
+A shared model is made to be adapted at home, and MAML's may rightly be poor before that. So it takes a few steps and is
+then tested, and so does the untrained network that the training began from. The images are of all clients' sets
+together, equally many of each class: a model that sees no difference between images can do no better there than guess.
+
+No threshold was tuned. A shared model should be ahead of an untrained network. One that gains less than half as much
+over guessing has lost what it was made for. Where the untrained network itself cannot be told from guessing, the images
+teach nothing in so few steps, and nothing is said.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from torch import nn
+
+from pipelines import seeds
+from pipelines.blocks.training import Meta
+from pipelines.datasets.containers import Images, concatenate
+from pipelines.evaluation.metrics import predictions
+from pipelines.rules import Block
+from pipelines.training import supervised
+from pipelines.training.tensors import State, with_state
+
+FILE = "health.json"
+FEWEST, PER_CLASS, IN_ALL = 4, 40, 800  # images of a class, and of all: half to adapt on, half to test on
+EPOCHS, BATCH, LEARNING_RATE = 10, 32, 1e-3  # of Adam
+ERRORS = 3.0  # standard errors of guessing, within which an accuracy is not told from it
+
+
+@dataclass(frozen=True)
+class Health:
+    """why: a sentence, empty where nothing was found. accuracy, untrained, guessing: after the few steps, of the model,
+    of the untrained network, and of a guess; None where no image was looked at."""
+
+    collapsed: bool
+    why: str = ""
+    accuracy: float | None = None
+    untrained: float | None = None
+    guessing: float | None = None
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+    def told(self, method: str) -> str:
+        """For the terminal: a line that ends in a line break, or nothing."""
+        return f"COLLAPSED: {method}: {self.why}\n" if self.collapsed else ""
+
+
+def check(
+    model: State,
+    start: State,
+    sets: Iterable[Images],
+    *,
+    build: Callable[[], nn.Module],
+    seed: int,
+    remedy: str,
+    losses: Iterable[float] = (),
+) -> Health:
+    """The verdict on a shared model.
+
+    Args:
+        model, start: its weights, and those before any training.
+        sets: synthetic or public images. Without any, the weights alone are looked at.
+        build: a fresh network of the same kind.
+        remedy: a sentence on what to do, which ends the reason.
+        losses: of the last round.
+    """
+    broken = [name for name, array in model.items() if not np.isfinite(array).all()]
+    if broken:
+        return Health(True, f"The weights {broken[0]!r} are not finite. {remedy}")
+    if not all(map(math.isfinite, losses)):
+        return Health(True, f"The last round's loss is not finite. {remedy}")
+    support, query = _balanced(list(sets), seed)
+    classes = len(np.unique(query.labels)) if query else 0
+    if classes < 2:
+        return Health(False)
+    predicted, untrained = (_adapted(with_state(build(), state), support, query, seed) for state in (model, start))
+    accuracies = [float(np.mean(found == query.labels)) for found in (predicted, untrained)]
+    figures = dict(zip(("accuracy", "untrained", "guessing"), (*accuracies, 1 / classes)))
+    if not _lost(len(query), **figures):
+        return Health(False, **figures)
+    return Health(True, f"{_reason(predicted, **figures)} {remedy}", **figures)
+
+
+def remedy(dataset: str, block: str, settings: Block) -> str:
+    """What to do about a collapse.
+
+    Args:
+        block: where params.yaml has the method's settings.
+        settings: the method's own.
+    """
+    rate = "outer_learning_rate" if isinstance(settings, Meta) else "learning_rate"
+    if not hasattr(settings, rate):
+        return "Fine-tuning does not mend that."
+    return (
+        f"Fine-tuning does not mend that. Lower {rate} of {block} (profiles.{dataset}.training), now "
+        f"{getattr(settings, rate):g}."
+    )
+
+
+def _lost(count: int, *, accuracy: float, untrained: float, guessing: float) -> bool:
+    """Whether `accuracy`, on `count` images, gains less than half as much over guessing as a gain that is no chance."""
+    gain, error = untrained - guessing, math.sqrt(guessing * (1 - guessing) / count)
+    return gain > ERRORS * error and accuracy - guessing < gain / 2
+
+
+def _reason(predicted: np.ndarray, *, accuracy: float, untrained: float, guessing: float) -> str:
+    beside = f"where an untrained network reaches {untrained:.3f} and guessing {guessing:.3f}"
+    if len(np.unique(predicted)) == 1:
+        return f"After a few steps it takes every image for class {predicted[0]}, {beside}."
+    return f"Its accuracy after a few steps is {accuracy:.3f}, {beside}."
+
+
+def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | None]:
+    """(images to adapt on, images to test on): equally many of each class that is not too rare, from all sets."""
+    if not sets:
+        return None, None
+    data, rng = concatenate(sets), np.random.default_rng(seeds.derive(seed, "health"))
+    labels, counts = np.unique(data.labels, return_counts=True)
+    labels, counts = labels[counts >= FEWEST], counts[counts >= FEWEST]
+    if not len(labels):
+        return None, None
+    half = max(FEWEST, min(PER_CLASS, IN_ALL // len(labels), counts.min())) // 2
+    drawn = [rng.permutation(np.flatnonzero(data.labels == label)) for label in labels]
+    first, second = (np.concatenate([rows[part] for rows in drawn]) for part in (slice(half), slice(half, 2 * half)))
+    return data[first], data[second]
+
+
+def _adapted(network: nn.Module, support: Images, query: Images, seed: int) -> np.ndarray:
+    """int64 [n]: the classes of the query images after a few steps on the support images."""
+    supervised.fit(network, support, epochs=EPOCHS, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
+    return predictions(network, query)
