@@ -85,7 +85,7 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
 
     trained = {name: _training(params, run, name) for name in algorithms}
     versions = {name: federated.family(params.training(run.dataset, name)).VERSION for name in algorithms}
-    return {"public_fraction": params.prepare.public_fraction, "noisy": trained, "noisy_versions": versions}
+    return {"public_fraction": params.public_fraction(run.dataset), "noisy": trained, "noisy_versions": versions}
 
 
 def _newcomers(params: Params, run: Run) -> dict:

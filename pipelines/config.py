@@ -35,6 +35,12 @@ NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
 TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
 
 
+def looks_at_images(settings: Block) -> str:
+    """The first of a noisy algorithm's fields whose value needs images that the server may see; "" where none does."""
+    asked = (field for field, plain in NEEDING_NO_IMAGES.items() if getattr(settings, field, plain[0]) not in plain)
+    return next(asked, "")
+
+
 class Params(Block):
     seed: Natural
     device: Literal["auto", "cpu", "cuda"]
@@ -129,11 +135,11 @@ class Params(Block):
         if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
             rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"
             raise mistake(f"{where}.clipping", block.clipping, rule)
-        for field, plain in NEEDING_NO_IMAGES.items():
-            value = getattr(block, field)
-            if value not in plain and not self.prepare.public_fraction:
-                rule = f"{' or '.join(plain)} without images to validate on, prepare.public_fraction"
-                raise mistake(f"{where}.{field}", value, rule)
+        field = looks_at_images(block)
+        if field and self.profiles[dataset].is_public and not self.public_fraction(dataset):
+            plain = " or ".join(NEEDING_NO_IMAGES[field])
+            rule = f"{plain} without images to validate on, {self.public_knob(dataset)}"
+            raise mistake(f"{where}.{field}", getattr(block, field), rule)
         return block
 
     def _check_root(self) -> None:
@@ -218,6 +224,31 @@ class Params(Block):
             return type(block).model_validate(merged)
         except ValidationError as error:
             raise UserError(sentences(error, owner=owner)) from None
+
+    def public_fraction(self, dataset: str) -> float:
+        """The share of a data set's images that is declared public; none of one's own, unless its profile says so."""
+        profile = self.profiles[dataset]
+        if profile.public_fraction is not None:
+            return profile.public_fraction
+        return self.prepare.public_fraction if profile.is_public else 0.0
+
+    def public_knob(self, dataset: str) -> str:
+        """Where that share stands."""
+        profile = self.profiles[dataset]
+        shared = profile.is_public and profile.public_fraction is None
+        return "prepare.public_fraction" if shared else f"profiles.{dataset}.public_fraction"
+
+    def left_out(self, dataset: str, algorithm: str) -> str:
+        """Why a noisy algorithm does not run on one's own images, a sentence; "" where it runs: it looks at public
+        images, and none are declared."""
+        settings = self.training(dataset, algorithm)
+        field = looks_at_images(settings)
+        if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):
+            return ""
+        return (
+            f"{algorithm} is left out: its {field} {getattr(settings, field)!r} looks at images that are declared "
+            f"public, and {self.public_knob(dataset)} declares none of {dataset}'s."
+        )
 
     def budget(self, client: str) -> tuple[float, float]:
         """(epsilon, delta) of one client."""

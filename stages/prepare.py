@@ -24,7 +24,7 @@ def run(params: Params, dataset: str) -> None:
         if not len(test):
             rule = f"large enough to leave an image of {dataset} in the global test set"
             raise mistake("prepare.test_fraction", params.prepare.test_fraction, rule)
-    public, pool = _public(pool, params.prepare.public_fraction, seeds.derive(params.seed, "public", dataset))
+    public, pool = _public(pool, params.public_fraction(dataset), seeds.derive(params.seed, "public", dataset))
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))

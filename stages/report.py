@@ -29,6 +29,8 @@ def run(params: Params) -> None:
                 f"[{number(row['mean_accuracy_low'])}, {number(row['mean_accuracy_high'])}], "
                 f"worst {row['worst_accuracy']:.3f} ({row['worst_client']})"
             )
+        for why in summary["left_out"].values():
+            print(f"{summary['dataset']} {why}")
         print("\n".join(sentences(summary["comparisons"], summary["methods"])))
         for sentence in new_clients.sentences(summary["new_clients"]):
             print(f"New clients: {sentence}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipelines import paths, releases, seeds
 from pipelines.blocks.data import Profile
-from pipelines.config import NEEDING_NO_IMAGES, Params
+from pipelines.config import Params, looks_at_images
 from pipelines.datasets import containers, shards
 from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import season
@@ -29,6 +29,13 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
+    why = params.left_out(dataset, algorithm)
+    if why:
+        with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
+            outcome.leave_out(folder, algorithm, why)
+            season(folder, dataset, "all-clients")
+        print(why)
+        return
     own_shards = shards.read_all(dataset, list(params.clients))
     store, statements = _released(params, dataset, algorithm, own_shards)
     cost = read_json(store / federated.COST)
@@ -81,7 +88,7 @@ def _released(
     _say(algorithm, accounts)
     build()  # a network that does not fit the images must fail before anything is entered as spent
     public = containers.load(paths.prepared(dataset) / "public.npz")
-    _check_images(algorithm, settings, len(public))
+    _check_images(params, dataset, algorithm, len(public))
     data = {client: shard.train for client, shard in shards_of.items()}
     entries = _entries(params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public))
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
@@ -186,15 +193,16 @@ def _account(params: Params, algorithm: str, client: str, settings: Block, plan:
         raise mistake(f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule) from None
 
 
-def _check_images(algorithm: str, settings: Block, count: int) -> None:
+def _check_images(params: Params, dataset: str, algorithm: str, count: int) -> None:
     """
     Raises:
         UserError: the settings look at public images, and the fraction is too small for one.
     """
-    for field, plain in NEEDING_NO_IMAGES.items():
-        value = getattr(settings, field, plain[0])
-        if value not in plain and not count:
-            raise mistake(f"dp_baselines.{algorithm}.{field}", value, "another, or prepare.public_fraction larger")
+    settings = params.training(dataset, algorithm)
+    field = looks_at_images(settings)
+    if field and not count:
+        rule = f"another, or {params.public_knob(dataset)} larger"
+        raise mistake(f"dp_baselines.{algorithm}.{field}", getattr(settings, field), rule)
 
 
 def _say(algorithm: str, accounts: dict[str, Account]) -> None:

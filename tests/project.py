@@ -75,7 +75,7 @@ def tiny(params: dict) -> None:
     params["profiles"]["own"]["datalens"]["steps"] = 2
     params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
     params["partition"].update(clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20})
-    params["profiles"]["own"] |= {"images": 60, "training": {}}
+    params["profiles"]["own"] |= {"images": 60, "training": {}, "public_fraction": 0.25}
     params["quality"]["repeats"] = 1
     params["meta"]["rounds"] = 2
     params["fine_tune"].update(epochs=2, every=2)
@@ -87,7 +87,6 @@ def tiny(params: dict) -> None:
         params["dp_baselines"][algorithm]["rounds"] = 2
     params["dp_baselines"]["algorithms"] = ["dpsgd"]
     params["dp_baselines"]["dpsgd_warm"]["warm_start"].update(images=60, epochs=2)
-    params["prepare"]["public_fraction"] = 0.25
     params["new_clients"].update(held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"])
 
 

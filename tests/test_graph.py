@@ -77,7 +77,8 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
     """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where, not what)."""
     for stage, entry in STAGES.items():
         blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
-        blocks -= {"generator", "training", "device"}  # the methods that merge a profile's overrides; see above
+        # `device`, and what merges a profile's overrides, for which there are tests of their own
+        blocks -= {"device", "generator", "training", "public_fraction", "public_knob", "left_out"}
         blocks = {"clients" if block == "budget" else block for block in blocks}
         declared = {param.split(".")[0] for param in entry["params"]}
         assert blocks <= declared, stage
@@ -95,6 +96,14 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
         assert not names or {"profiles.${item.dataset}.training", "networks"} <= declared, stage
         for name in names:
             assert {name, f"baselines.{name}", f"dp_baselines.{name}"} & declared, (stage, name)
+
+
+def test_a_stage_declares_what_decides_which_images_are_public():
+    for stage, entry in STAGES.items():
+        if re.search(r"params\.(public_fraction|left_out)", (ROOT / f"stages/{stage}.py").read_text()):
+            own = {"profiles.${item.dataset}.public_fraction", "profiles.${item.dataset}.source"}
+            assert own <= set(entry["params"]), stage
+    assert "prepare" in STAGES["prepare"]["params"]  # its own fraction, of public data sets
 
 
 def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():

@@ -1,6 +1,6 @@
 """Blocks of params.yaml about records: where they come from, who holds them, what is checked and promised."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from annotated_types import Len
 
@@ -63,17 +63,28 @@ Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
 SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}  # least side of an image, where there is one
 
 
+PublicSource = Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100"]  # whose records are no secret
+
+
 class Profile(Block):
-    source: Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "folder", "npz"]
+    """public_fraction: null stands for `prepare.public_fraction` where the source is public, and for none of one's own
+    images."""
+
+    source: Literal[PublicSource, "folder", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
     classes: number(int, "[2, inf)")
     licence: str
     classifier: Network
     augmentation: Augmentation | None
     images: number(int, "[4, inf)")
+    public_fraction: Fraction | None
     training: dict[Name, dict]
     datalens: dict
     dp_moments: dict
     dp_merf: dict
     dp_teacher: dict
     gan: dict
+
+    @property
+    def is_public(self) -> bool:
+        return self.source in get_args(PublicSource)

@@ -1,12 +1,12 @@
 """Has a shared model collapsed? It is told from the weights, and from synthetic or public images alone: for free.
 
-A shared model is made to be adapted at home, and MAML's may rightly be poor before that. So it takes a few steps and is
-then tested, and so does the untrained network that the training began from. The images are of all clients' sets
+A shared model is made to be adapted at home, and MAML's may rightly be poor before that. So it takes a hundred steps
+and is then tested, and so does the untrained network that the training began from. The images are of all clients' sets
 together, equally many of each class: a model that sees no difference between images can do no better there than guess.
+Per client it would not show: a set of a single class is all right for a model that knows nothing else.
 
-No threshold was tuned. A shared model should be ahead of an untrained network. One that gains less than half as much
-over guessing has lost what it was made for. Where the untrained network itself cannot be told from guessing, the images
-teach nothing in so few steps, and nothing is said.
+No threshold was tuned. A model has collapsed where it cannot be told from guessing, and an untrained network can. Where
+that cannot be told from guessing either, the images teach nothing in so few steps, and nothing is said.
 """
 
 import math
@@ -25,14 +25,15 @@ from pipelines.training import supervised
 from pipelines.training.tensors import State, with_state
 
 FILE = "health.json"
-FEWEST, PER_CLASS, IN_ALL = 4, 40, 800  # images of a class, and of all: half to adapt on, half to test on
-EPOCHS, BATCH, LEARNING_RATE = 10, 32, 1e-3  # of Adam
+FEWEST, IN_ALL = 4, 800  # images of a class, at least, and of all classes, at most
+TO_ADAPT, TO_TEST = 40, 100  # of a class, at most
+STEPS, BATCH, LEARNING_RATE = 100, 32, 1e-3  # of Adam: what a client with a hundred records takes at home
 ERRORS = 3.0  # standard errors of guessing, within which an accuracy is not told from it
 
 
 @dataclass(frozen=True)
 class Health:
-    """why: a sentence, empty where nothing was found. accuracy, untrained, guessing: after the few steps, of the model,
+    """why: a sentence, empty where nothing was found. accuracy, untrained, guessing: after the steps, of the model,
     of the untrained network, and of a guess; None where no image was looked at."""
 
     collapsed: bool
@@ -102,16 +103,16 @@ def remedy(dataset: str, block: str, settings: Block) -> str:
 
 
 def _lost(count: int, *, accuracy: float, untrained: float, guessing: float) -> bool:
-    """Whether `accuracy`, on `count` images, gains less than half as much over guessing as a gain that is no chance."""
-    gain, error = untrained - guessing, math.sqrt(guessing * (1 - guessing) / count)
-    return gain > ERRORS * error and accuracy - guessing < gain / 2
+    """Whether `accuracy`, on `count` images, cannot be told from guessing, and `untrained` can."""
+    least = guessing + ERRORS * math.sqrt(guessing * (1 - guessing) / count)
+    return accuracy <= least < untrained
 
 
 def _reason(predicted: np.ndarray, *, accuracy: float, untrained: float, guessing: float) -> str:
     beside = f"where an untrained network reaches {untrained:.3f} and guessing {guessing:.3f}"
     if len(np.unique(predicted)) == 1:
-        return f"After a few steps it takes every image for class {predicted[0]}, {beside}."
-    return f"Its accuracy after a few steps is {accuracy:.3f}, {beside}."
+        return f"After a hundred steps it takes every image for class {predicted[0]}, {beside}."
+    return f"Its accuracy after a hundred steps is {accuracy:.3f}, {beside}."
 
 
 def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | None]:
@@ -123,13 +124,16 @@ def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | No
     labels, counts = labels[counts >= FEWEST], counts[counts >= FEWEST]
     if not len(labels):
         return None, None
-    half = max(FEWEST, min(PER_CLASS, IN_ALL // len(labels), counts.min())) // 2
+    each = max(FEWEST, min(IN_ALL // len(labels), counts.min()))
+    cut = min(TO_ADAPT, each // 2)
+    end = min(cut + TO_TEST, each)
     drawn = [rng.permutation(np.flatnonzero(data.labels == label)) for label in labels]
-    first, second = (np.concatenate([rows[part] for rows in drawn]) for part in (slice(half), slice(half, 2 * half)))
-    return data[first], data[second]
+    support, query = (np.concatenate([rows[part] for rows in drawn]) for part in (slice(cut), slice(cut, end)))
+    return data[support], data[query]
 
 
 def _adapted(network: nn.Module, support: Images, query: Images, seed: int) -> np.ndarray:
-    """int64 [n]: the classes of the query images after a few steps on the support images."""
-    supervised.fit(network, support, epochs=EPOCHS, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
+    """int64 [n]: the classes of the query images after STEPS steps on the support images."""
+    epochs = math.ceil(STEPS / math.ceil(len(support) / BATCH))
+    supervised.fit(network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
     return predictions(network, query)

@@ -5,7 +5,7 @@ import math
 from pipelines import paths
 from pipelines.blocks.dp import Nbafl
 from pipelines.blocks.training import LocalSgd
-from pipelines.config import NEEDING_NO_IMAGES, Params
+from pipelines.config import Params, looks_at_images
 from pipelines.datasets import containers
 from pipelines.errors import UserError
 from pipelines.federation import methods, rounds
@@ -79,7 +79,7 @@ def _public(params: Params, run: Run, settings: Block) -> Public | None:
     path = paths.prepared(run.dataset) / "public.npz"
     if path.exists() and len(images := containers.load(path)):
         return Public(own.network(params, run.dataset, settings)(), images)
-    for field, plain in NEEDING_NO_IMAGES.items():
-        if getattr(settings, field, plain[0]) not in plain:
-            raise UserError(f"{run.method!r} with this {field} looks at public images, and the server has no {path}.")
+    field = looks_at_images(settings)
+    if field:
+        raise UserError(f"{run.method!r} with this {field} looks at public images, and the server has no {path}.")
     return None

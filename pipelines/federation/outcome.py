@@ -38,6 +38,13 @@ def save_method(
         write_arrays(own / f"{client}.safetensors", state)
 
 
+def leave_out(folder: Path, method: str, why: str) -> None:
+    """In the place of a method that did not run: the reason alone."""
+    own = folder / method
+    own.mkdir()
+    write_json(own / "results.json", {"method": method, "left_out": why})
+
+
 def save_models(path: Path, models: list[State]) -> None:
     """The global models of all rounds, stacked: [rounds + 1, ...] per weight."""
     write_arrays(path, {name: np.stack([model[name] for model in models]) for name in models[0]})

@@ -30,8 +30,9 @@ def read(params: Params, dataset: str) -> dict:
     """Everything the report shows of one data set.
 
     Returns:
-        {"results": {METHOD: results.json}, "curves": {METHOD: rows of floats}, "correct": {METHOD: {CLIENT: bool [n],
-        which images of its test part are right}}, "costs": {METHOD: cost.json}, "ledgers": {CLIENT: Ledger.summary()},
+        {"left_out": {METHOD: why it did not run}, and of the others "results": {METHOD: results.json}, "curves":
+        {METHOD: rows of floats}, "correct": {METHOD: {CLIENT: bool [n], which images of its test part are right}},
+        "costs": {METHOD: cost.json}; then "ledgers": {CLIENT: Ledger.summary()},
         "new_clients": {GENERATOR: results.json of that stage}, empty where no client was held out, and by client and
         generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
 
@@ -40,12 +41,16 @@ def read(params: Params, dataset: str) -> dict:
     """
     folders, generators = method_folders(params, dataset), params.synthesis.generators
     clients = list(params.clients)
+    results = {method: _results(folder / "results.json", clients) for method, folder in folders.items()}
+    left_out = {method: content["left_out"] for method, content in results.items() if "left_out" in content}
+    folders = {method: folder for method, folder in folders.items() if method not in left_out}
 
     def each(read_one) -> dict:
         return {client: {name: read_one(dataset, client, name) for name in generators} for client in clients}
 
     return {
-        "results": {method: _results(folder / "results.json", clients) for method, folder in folders.items()},
+        "left_out": left_out,
+        "results": {method: results[method] for method in folders},
         "curves": {method: _curve(folder / "rounds.csv") for method, folder in folders.items()},
         "correct": _correct(folders, clients),
         "costs": {method: _cost(folder / paths.COST) for method, folder in folders.items()},
@@ -58,7 +63,10 @@ def read(params: Params, dataset: str) -> dict:
 
 
 def _results(path: Path, clients: list[str]) -> dict:
+    """As the file has it. Of a method that was left out, the reason alone."""
     content = read_json(path)
+    if isinstance(content, dict) and "left_out" in content:
+        return content
     _require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
     _require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
     _require(path, content["clients"], *clients)

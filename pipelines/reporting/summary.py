@@ -12,8 +12,9 @@ COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
 
 
 def build(params: Params, dataset: str, run: dict) -> dict:
-    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "comparisons": [PPPFL against a
-    rival], "new_clients": {GENERATOR: [PPPFL against a rival]}, "clients": {NAME: ...}}."""
+    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "left_out": {NAME: why it did
+    not run}, "comparisons": [PPPFL against a rival], "new_clients": {GENERATOR: [PPPFL against a rival]}, "clients":
+    {NAME: ...}}."""
     clients = list(params.clients)
     return {
         "dataset": dataset,
@@ -21,6 +22,7 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         "methods": {
             name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed) for name in run["results"]
         },
+        "left_out": run["left_out"],
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "new_clients": new_clients.differences(run["new_clients"], params.seed),
         "clients": {name: _client(name, params, run) for name in clients},
@@ -75,7 +77,8 @@ def _weak(method: str, run: dict) -> bool:
 def _client(name: str, params: Params, run: dict) -> dict:
     epsilon, delta = params.budget(name)
     generators = {generator: _release(name, generator, run) for generator in params.synthesis.generators}
-    baselines = {method: _dp_baseline(name, method, run) for method in params.dp_baselines.algorithms}
+    ran = [method for method in params.dp_baselines.algorithms if method in run["results"]]
+    baselines = {method: _dp_baseline(name, method, run) for method in ran}
     return {
         "epsilon": epsilon,
         "delta": delta,

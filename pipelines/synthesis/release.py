@@ -26,8 +26,10 @@ def announce(plan: Plan, name: str, generators: int) -> None:
         costs = [{"kind": "gaussian", "mu": statement.mu}] * generators
         total = total_epsilon(costs=costs, delta=statement.delta)
         print(f"  if the sets of all {generators} generators are handed out: epsilon {total:.3f}")
-    for line in (*plan.lines, *(f"WEAK: {reason}" for reason in plan.weak)):
+    for line in plan.lines:
         print(f"  {line}")
+    if plan.weak:
+        print("  WEAK: this plan can only make noise; its card.md says why, and what would work")
 
 
 def described(plan: Plan, noise: Noise) -> Statement:

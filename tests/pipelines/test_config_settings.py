@@ -9,7 +9,8 @@ from project import ROOT
 from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
-from pipelines.blocks.data import Network
+from pipelines.blocks.data import Network, PublicSource
+from pipelines.datasets import sources
 
 
 def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
@@ -69,6 +70,40 @@ def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
     assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
     content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
     assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
+
+
+def test_the_sources_that_are_public_are_those_of_the_readers():
+    assert set(get_args(PublicSource)) == set(sources.PUBLIC)
+
+
+def test_no_image_of_ones_own_is_public_unless_its_profile_says_so():
+    content = shipped()
+    content["prepare"]["public_fraction"] = 0.1
+    for profile in content["profiles"].values():
+        profile["public_fraction"] = None
+    params = load(content)
+    fractions = {dataset: params.public_fraction(dataset) for dataset in params.profiles}
+    assert fractions == {dataset: 0.1 if profile.is_public else 0.0 for dataset, profile in params.profiles.items()}
+    content["profiles"]["my_npz"]["public_fraction"] = 0.2
+    assert load(content).public_fraction("my_npz") == 0.2
+
+
+def test_on_own_images_what_looks_at_public_ones_is_left_out_and_not_refused():
+    content = shipped()
+    content["datasets"] = ["my_npz"]
+    params = load(content)
+    left_out = {name for name in params.dp_baselines.algorithms if params.left_out("my_npz", name)}
+    assert left_out == {"adap", "agn", "ali"}
+    assert not any(params.left_out("digits", name) for name in params.dp_baselines.algorithms)
+    content["profiles"]["my_npz"]["public_fraction"] = 0.2
+    assert not any(load(content).left_out("my_npz", name) for name in left_out)
+
+
+def test_on_a_public_data_set_it_is_refused():
+    content = changed(("prepare", "public_fraction"), 0.0)
+    assert "without images to validate on, prepare.public_fraction" in mistakes(content)[0]
+    content["profiles"]["digits"]["public_fraction"] = 0.1
+    load(content)
 
 
 def outer_rates(content, dataset: str) -> dict[str, float]:

@@ -38,6 +38,23 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
     assert {entry["mechanism"] for entry in entered if "mechanism" in entry} == set(DP_BASELINES)
 
 
+def test_what_looks_at_public_images_is_left_out_where_own_images_declare_none(checkout):
+    checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=None))
+    checkout.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "adap"]))
+    for stage in ("prepare", "partition"):
+        checkout.stage(stage, "--dataset", "own")
+    said = checkout.stage("train_dp_baseline", "--dataset", "own", "--algorithm", "adap").stdout
+    why = "adap is left out: its noise_control 'falling_loss' looks at images that are declared public"
+    assert said.startswith(why) and "profiles.own.public_fraction declares none" in said and len(said.splitlines()) == 1
+    folder = checkout.path / "models/private/dp_baselines/own/adap"
+    assert json.loads((folder / "adap/results.json").read_text()) == {"method": "adap", "left_out": said.strip()}
+    assert not list((checkout.path / "ledgers").rglob("*.jsonl"))
+    dpsgd = ("--dataset", "own", "--algorithm", "dpsgd")
+    assert "after fine-tuning" in checkout.stage("train_dp_baseline", *dpsgd).stdout
+    results = json.loads((folder.parent / "dpsgd/dpsgd/results.json").read_text())
+    assert results["health"] == {"collapsed": False, "why": "", **dict.fromkeys(("accuracy", "untrained", "guessing"))}
+
+
 def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
     for stage in ("prepare", "partition"):
         checkout.stage(stage, "--dataset", "own")
@@ -58,8 +75,8 @@ def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
     assert "The 'noise_decay' parameter of dp_baselines.agn" in said and "at least 0.9 where" in said
     said = refused("dpsgd", noise_control="const", noise_decay=0.999, clipping="nonprivate_oracle")
     assert "allow_nonprivate" in said
-    checkout.edit(lambda params: params["prepare"].update(public_fraction=1e-3))
+    checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=1e-3))
     checkout.edit(lambda params: params["dp_baselines"]["dpsgd"].update(clipping="const"))
     checkout.stage("prepare", "--dataset", "own")
-    assert "prepare.public_fraction larger" in refused("dpsgd", clipping="proxy")
+    assert "profiles.own.public_fraction larger" in refused("dpsgd", clipping="proxy")
     assert not (checkout.path / "models/private/dp_baselines").exists()

@@ -160,8 +160,9 @@ def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(ch
 
 
 def test_no_record_is_public_where_none_is_declared(checkout):
-    checkout.edit(lambda params: params["prepare"].update(public_fraction=0.0))
-    checkout.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd"]))  # others look at public images
+    """The fraction under `prepare` is for public data sets: it never reaches images of one's own."""
+    checkout.edit(lambda params: params["prepare"].update(public_fraction=0.5))
+    checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=None))
     assert "public" not in checkout.stage("prepare", "--dataset", "own").stdout
     sizes = [len(load(checkout.path / PREPARED / f"{name}.npz")) for name in ("pool", "test", "public")]
     assert sizes == [120, 30, 0]

@@ -46,7 +46,9 @@ def test_a_convolutional_model_trained_at_too_high_a_rate_is_found():
     """At 28x28 and above 0.03 is enough; these images are easier."""
     found = checked(meta_trained(1.0))
     assert found.collapsed and found.accuracy == found.guessing == 0.5
-    assert found.why.startswith("After a few steps it takes every image for class ") and found.why.endswith("Lower it.")
+    assert found.why.startswith("After a hundred steps it takes every image for class ") and found.why.endswith(
+        "Lower it."
+    )
     assert found.untrained > 0.9
 
 
@@ -91,7 +93,8 @@ def test_rare_classes_do_not_shrink_the_test_to_themselves():
     single = images(1, 8)
     rare = Images(single.images, np.array([2]), single.ids)
     support, query = health._balanced([images(100, 7), rare], 0)
-    assert np.bincount(support.labels).tolist() == np.bincount(query.labels).tolist() == [20, 20]
+    assert np.bincount(support.labels).tolist() == [22, 22]  # of 44 in the smaller class
+    assert np.bincount(query.labels).tolist() == [22, 22]
 
 
 def test_the_remedy_names_the_rate_and_where_it_stands():

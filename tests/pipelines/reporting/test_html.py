@@ -1,7 +1,9 @@
 import re
+import shutil
 from html.parser import HTMLParser
 
 from pipelines import paths
+from pipelines.files import write_json
 from pipelines.reporting import comparisons, folder, html, new_clients, roads
 from pipelines.reporting.figures import bound
 
@@ -154,6 +156,17 @@ def test_images_whose_plan_said_that_they_are_noise_are_marked_and_stand_last(ru
     assert markup.count('<tr class="weak">') == 3 + 2 + 2  # and a release of each client
     methods = text[text.index("Over local, paired") :]
     assert methods.index("dpsgd") < methods.index("pppfl/datalens NOISE")
+
+
+def test_a_method_that_was_left_out_is_named_with_the_reason_and_is_in_no_table(run):
+    folder = paths.dp_baseline("digits", "dpsgd") / "dpsgd"
+    shutil.rmtree(folder)
+    folder.mkdir()
+    write_json(folder / "results.json", {"method": "dpsgd", "left_out": "dpsgd is left out: no images."})
+    text = Page(source(run)).text
+    assert "Left out: dpsgd is left out: no images." in text
+    assert "dpsgd" not in run.summary()["methods"]
+    assert run.summary()["clients"]["a"]["dp_baselines"] == {}
 
 
 def test_text_from_artifacts_is_escaped(run):

@@ -88,13 +88,14 @@ def test_announce_names_the_price_and_the_weakness(capsys, plan):
     release.announce(replace(plan(), weak=("too few teachers",)), "digits/c0/x", 2)
     out = capsys.readouterr().out
     both = gdp_epsilon(mu=math.sqrt(2) * plan().statement.mu, delta=1e-5)
-    assert "digits/c0/x: epsilon 3, delta 1e-05, mu " in out and "WEAK: too few teachers" in out
+    assert "digits/c0/x: epsilon 3, delta 1e-05, mu " in out
+    assert out.splitlines()[-1] == "  WEAK: this plan can only make noise; its card.md says why, and what would work"
     assert f"all 2 generators are handed out: epsilon {both:.3f}" in out
 
 
 def test_public_space_is_the_profile_s():
     profile = Profile(
         source="npz", shape=[4, 5, 3], classes=7, licence="", classifier="mlp", augmentation=None,
-        images=9, training={}, datalens={}, dp_moments={}, dp_merf={}, dp_teacher={}, gan={},
+        images=9, public_fraction=None, training={}, datalens={}, dp_moments={}, dp_merf={}, dp_teacher={}, gan={},
     )  # fmt: skip
     assert release.public_space(profile) == Space(4, 5, 3, 7)
