@@ -16,7 +16,7 @@ EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 .PHONY: setup repro test test-slow test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
 # the last line corrects DVC's own, which no setting of it changes
-repro: setup ; @python -m pipelines.config && dvc repro && \
+repro: setup ; @python -m pipelines.config && python -m pipelines.datasets.raw_files && dvc repro && \
   echo "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' asks nobody."
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
 test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests

@@ -89,6 +89,7 @@ class Params(Block):
             if dataset not in self.profiles:
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
+            self._check_images(dataset, profile)
             owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
             used = self.dp_baselines.algorithms if dataset in self.datasets else ()
             owners |= {f".training.{name}": self._dp_baseline(dataset, name) for name in used}
@@ -105,6 +106,15 @@ class Params(Block):
                     self.training(dataset, name)
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
+
+    def _check_images(self, dataset: str, profile: Profile) -> None:
+        if profile.source in ("npz", "folder") and profile.shape[0] in (1, 3, 4) and profile.shape[2] > 4:
+            channels, *sides = profile.shape
+            rule = f"[height, width, channels]: this one has its channels first, write {[*sides, channels]}"
+            raise mistake(f"profiles.{dataset}.shape", profile.shape, rule)
+        if profile.class_names and len(profile.class_names) != profile.classes:
+            rule = f"a name for each of the {profile.classes} classes"
+            raise mistake(f"profiles.{dataset}.class_names", profile.class_names, rule)
 
     def _dp_baseline(self, dataset: str, name: str) -> Block:
         block, where = self.training(dataset, name), f"dp_baselines.{name} (profile {dataset})"

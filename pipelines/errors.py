@@ -11,12 +11,22 @@ class UserError(Exception):
 
 @contextmanager
 def told_in_a_sentence(*, interrupted: str = "Interrupted.") -> Iterator[None]:
-    """What may end a command, as one sentence and exit 1: a user's mistake, the file system, Ctrl-C."""
+    """What may end a command, as one sentence and exit 1: a user's mistake, the file system, memory, Ctrl-C."""
     try:
         yield
     except UserError as error:
-        sys.exit(f"Error: {error}")
+        sys.exit("\n".join(printable(line) for line in f"Error: {error}".split("\n")))
     except OSError as error:
-        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+        sys.exit(printable(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}."))
+    except MemoryError as error:
+        sys.exit(printable(f"Error: There is not enough memory ({error})."))
     except KeyboardInterrupt:
         sys.exit(interrupted)
+
+
+def printable(text: object) -> str:
+    """Returns the text with every character escaped that is not printable.
+
+    A file's name may hold a line break, bytes that are no UTF-8, or a command to the terminal.
+    """
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))

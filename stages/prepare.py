@@ -1,6 +1,7 @@
 """prepare@DATASET: reads the source and keeps its official test set apart, or splits one off, before anything else."""
 
 import errno
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from pipelines.config import Params
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.containers import Images
 from pipelines.datasets.secrets import crowd, is_seasoned_elsewhere, salt, season
+from pipelines.errors import printable
 from pipelines.files import new_folder
 from pipelines.rules import mistake
 from stages.cli import main
@@ -17,7 +19,11 @@ from stages.cli import main
 
 def run(params: Params, dataset: str) -> None:
     profile, root = params.profiles[dataset], Path(params.prepare.root)
-    pool, test = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root)
+    public_facts = {"name": profile.source, "classes": profile.classes, "root": root}
+    skip = params.prepare.on_unreadable
+    pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **public_facts)
+    names = sources.class_names(dataset, declared=profile.class_names, **public_facts)
+    _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
@@ -32,6 +38,19 @@ def run(params: Params, dataset: str) -> None:
             _salt(root)
     declared = f", {len(public)} declared public" if len(public) else ""
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
+
+
+def _tell_classes(dataset: str, names: list[str] | None, labels: np.ndarray, *, declared: bool) -> None:
+    """Prints which label is which class: folders are sorted by their characters, capitals first."""
+    if not names:
+        return
+    counts = np.bincount(labels, minlength=len(names))
+    told = (f"{label} is {printable(name)} ({counts[label]})" for label, name in enumerate(names))
+    print(f"{dataset}: class and number of its records: {', '.join(told)}")
+    if not declared:
+        line = f"class_names: {json.dumps([printable(name) for name in names], ensure_ascii=False)}"
+        print(f"{dataset}: cards name no class. To hand out the names with the images, write under profiles.{dataset}:")
+        print(f"    {line}")
 
 
 def _public(pool: Images, fraction: float, seed: int) -> tuple[Images, Images]:

@@ -73,6 +73,15 @@ def test_no_parameter_has_a_name_that_dvc_takes_for_a_fact_about_files():
     assert not {"size", "nfiles"} & set(names(YAML(typ="safe").load((ROOT / "params.yaml").read_text())))
 
 
+def test_every_profile_has_what_the_stages_declare():
+    """DVC stops at a parameter that is not there, also at one that has a default."""
+    params = {param for entry in STAGES.values() for param in entry["params"] if "generator" not in param}
+    named = {param.rpartition(".")[2] for param in params if param.startswith("profiles.")}
+    profiles = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["profiles"]
+    for name, profile in profiles.items():
+        assert named <= set(profile), name
+
+
 def test_a_stage_reads_only_the_parameter_blocks_it_declares():
     """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where, not what)."""
     for stage, entry in STAGES.items():

@@ -3,12 +3,17 @@
 from typing import Annotated, Literal, get_args
 
 from annotated_types import Len
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from pipelines.rules import Block, Count, Epsilon, Fraction, Name, NonNegative, OpenFraction, Positive, number
+
+MOST_CHARACTERS = 60  # of a class's name
 
 
 class Prepare(Block):
     root: str
+    on_unreadable: Literal["fail", "skip"] = "fail"
     test_fraction: OpenFraction
     public_fraction: Fraction
 
@@ -66,6 +71,18 @@ SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}  # least si
 PublicSource = Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100"]  # whose records are no secret
 
 
+def _class_names(value):
+    texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    fine = texts and all(name.strip() and name.isprintable() and len(name) <= MOST_CHARACTERS for name in value)
+    if value is not None and not (fine and len(set(value)) == len(value)):
+        rule = f"null or a list of texts, none twice, each of 1 to {MOST_CHARACTERS} printable characters"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return value
+
+
+ClassNames = Annotated[list[str] | None, BeforeValidator(_class_names)]
+
+
 class Profile(Block):
     """public_fraction: null stands for `prepare.public_fraction` where the source is public, and for none of one's own
     images."""
@@ -73,6 +90,7 @@ class Profile(Block):
     source: Literal[PublicSource, "folder", "npz"]
     shape: Annotated[list[Count], Len(3, 3)]
     classes: number(int, "[2, inf)")
+    class_names: ClassNames = None
     licence: str
     classifier: Network
     augmentation: Augmentation | None

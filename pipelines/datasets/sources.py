@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.datasets import image_folder, published
+from pipelines.datasets import containers, image_folder, published
 from pipelines.datasets.containers import Images, load
 from pipelines.errors import UserError
 from pipelines.rules import mistake
@@ -27,7 +27,12 @@ def digits(**_) -> tuple[Images, None]:
 
 def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
     """The user's own images, `ROOT/DATASET.npz`."""
-    return load(root / f"{dataset}.npz"), None
+    path = root / f"{dataset}.npz"
+    if not path.exists():
+        raise UserError(
+            f"{path} is missing. Put it there, or name the folder that has it in 'prepare.root'. (params.yaml)"
+        )
+    return load(path), None
 
 
 PUBLIC: dict[str, Callable] = {  # whose records are no secret
@@ -37,16 +42,21 @@ PUBLIC: dict[str, Callable] = {  # whose records are no secret
 SOURCES: dict[str, Callable] = {**PUBLIC, "folder": image_folder.read, "npz": npz}
 
 
-def read(dataset: str, *, name: str, classes: int, shape: list[int], root: Path) -> tuple[Images, Images | None]:
+def read(
+    dataset: str, *, name: str, classes: int, shape: list[int], root: Path, on_unreadable: str = "fail"
+) -> tuple[Images, Images | None]:
     """All records of a data set, and its official test set or None; ids are unique over both.
+
+    Args:
+        on_unreadable: what becomes of the image files that cannot be read, "fail" or "skip".
 
     Raises:
         UserError: no such root, images of another shape, a label outside the declared list, a declared class without a
-            record, or an id that names two records.
+            record, or an id that names two records or is negative.
     """
     if not root.is_dir():
         raise mistake("prepare.root", str(root), "an existing folder")
-    records, test = SOURCES[name](root=root, dataset=dataset, shape=shape)
+    records, test = SOURCES[name](root=root, dataset=dataset, shape=shape, on_unreadable=on_unreadable)
     parts = [records] if test is None else [records, test]
     for part in parts:
         _check_declared(part, dataset, classes, shape)
@@ -64,9 +74,39 @@ def read(dataset: str, *, name: str, classes: int, shape: list[int], root: Path)
     return records, test
 
 
+def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: list[str] | None) -> list[str] | None:
+    """Returns the classes' names by label: those in the images' folders or file, else the `declared` ones, else None.
+
+    Raises:
+        UserError: the profile declares other names than the images have.
+    """
+    found = None
+    if name == "folder":
+        found = image_folder.classes(root / dataset)
+    if name == "npz":
+        found = containers.class_names(root / f"{dataset}.npz")
+        if found is not None and len(found) != classes:
+            where = root / f"{dataset}.npz"
+            raise UserError(f"'class_names' of {where} must name {classes} classes. Got {len(found)} names instead.")
+    if found and declared and found != declared:
+        where = "the class folders' names, sorted by their characters" if name == "folder" else "those in the .npz"
+        raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {found}")
+    return found or declared
+
+
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
-    if list(data.images.shape[1:]) != shape:
-        raise mistake(f"profiles.{dataset}.shape", shape, f"the images' own, {list(data.images.shape[1:])}")
+    found = list(data.images.shape[1:])
+    if found != shape and sorted(found) == sorted(shape) and containers.channels_first(found):
+        raise UserError(
+            f"The images of {dataset} have their channels first, {['n', *found]}. The channels must be last, "
+            f"{['n', *shape]}. Convert: {containers.CHANNELS_LAST}."
+        )
+    if len(data) and data.ids.min() < 0:
+        raise UserError(
+            f"The ids of {dataset} must be 0 or above: -1 marks synthetic images. Got {data.ids.min()} instead."
+        )
+    if found != shape:
+        raise mistake(f"profiles.{dataset}.shape", shape, f"the images' own, {found}")
     if len(data) and (data.labels.min() < 0 or data.labels.max() >= classes):
         raise UserError(
             f"The labels of {dataset} must be in [0, {classes - 1}]. "

@@ -1,5 +1,6 @@
 """prepare as a user meets it: raw files outside the project, folders of images, archives that are not there."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -179,3 +180,31 @@ def test_a_folder_per_class_runs_like_any_other_source(checkout):
     done = checkout.stage("prepare", "--dataset", "own", ok=False)
     assert done.returncode == 1 and "Error: raw/own/class 0/0.png is no readable image" in done.stderr
     assert not (checkout.path / PREPARED).exists()
+    checkout.edit(lambda params: params["prepare"].update(on_unreadable="skip"))
+    done = checkout.stage("prepare", "--dataset", "own")
+    assert "own: skipped 1 images that cannot be read (prepare.on_unreadable: skip)" in done.stdout
+    assert len(load(checkout.path / PREPARED / "pool.npz")) in (89, 90)
+
+
+def test_which_label_is_which_class_is_told_and_how_to_name_them(checkout):
+    a_file_per_image(checkout)
+    said = checkout.stage("prepare", "--dataset", "own").stdout
+    assert "own: class and number of its records: 0 is class 0 (50), 1 is class 1 (50), 2 is class 2 (50)" in said
+    line = 'class_names: ["class 0", "class 1", "class 2"]'
+    assert f"write under profiles.own:\n    {line}\n" in said
+    before = {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()}
+    checkout.edit(lambda params: params["profiles"]["own"].update(YAML(typ="safe").load(line)))
+    assert "cards name no class" not in checkout.stage("prepare", "--dataset", "own").stdout
+    assert {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()} == before
+    checkout.edit(lambda params: params["profiles"]["own"].update(class_names=["a", "b", "c"]))
+    done = checkout.stage("prepare", "--dataset", "own", ok=False)
+    assert "The 'class_names' parameter of profiles.own must be the class folders' names" in done.stderr
+
+
+def test_what_dvc_would_wait_for_is_told_before_it_starts(checkout):
+    os.mkfifo(checkout.path / "raw/pipe")
+    done = checkout.run(sys.executable, "-m", "pipelines.datasets.raw_files", ok=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: DVC cannot read 1 of the names in raw, each of which is a pipe: raw/pipe.")
+    (checkout.path / "raw/pipe").unlink()
+    checkout.run(sys.executable, "-m", "pipelines.datasets.raw_files")

@@ -1,5 +1,7 @@
 """The .npz container: faithful, and any damage to the file is one sentence."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -80,7 +82,7 @@ def test_a_single_array_is_no_container(path):
 
 def test_pickled_objects_are_never_loaded(path):
     np.savez(path, images=np.array([{"a": 1}], dtype=object), labels=np.zeros(1, np.int64))
-    with pytest.raises(UserError, match="corrupt or truncated"):
+    with pytest.raises(UserError, match=r"'images' of .* holds Python objects, which are never loaded"):
         containers.load(path)
 
 
@@ -111,6 +113,105 @@ def test_wrong_contents_are_one_sentence(path, content, said):
     with pytest.raises(UserError, match=said) as error:
         containers.load(path)
     assert "Got" in str(error.value) and "\n" not in str(error.value)
+
+
+FLOATS = np.full((4, 8, 8, 1), 0.5, np.float32)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"images": FLOATS}, "Convert: images = np.rint(images * 255.0).astype(np.uint8)."),
+        ({"images": FLOATS > 0}, "Convert: images = np.rint(images * 255.0).astype(np.uint8)."),
+        ({"images": FLOATS * 300}, "Convert: images = images.astype(np.uint8)."),
+        ({"images": FLOATS - 3}, "Convert: bring the pixels into [0, 255], then images = np.rint(images)"),
+        ({"images": FLOATS * np.nan}, "Convert: bring the pixels into [0, 255], then"),
+        ({"images": IMAGES.astype(np.uint16) + 999}, "Convert: images = (images >> 8).astype(np.uint8)."),
+        ({"images": IMAGES.astype(np.int64)}, "Convert: images = images.astype(np.uint8)."),
+        ({"images": IMAGES.reshape(4, 64)}, "Convert: images = images.reshape(len(images), 8, 8, 1)."),
+        ({"images": np.zeros((4, 15), np.uint8)}, "images.reshape(len(images), height, width, channels)."),
+        (
+            {"images": np.zeros((4, 3, 8, 8))},
+            "Convert: images = np.moveaxis(images, 1, -1); images = np.rint(images * 255.0).astype(np.uint8).",
+        ),
+        ({"images": np.zeros(4, np.uint8)}, "Got uint8 (4,) instead."),
+        ({"images": np.uint8(4)}, "Got uint8 () instead."),
+        ({"labels": LABELS[:3]}, "Got 3 labels for 4 images instead."),
+        ({"labels": LABELS.astype(str)}, "class_names, labels = np.unique(labels.astype(str), return_inverse=True)"),
+        ({"labels": LABELS.astype(bytes)}, "class_names, labels = np.unique(labels.astype(str), return_inverse=True)"),
+        ({"labels": LABELS.astype(float)}, "Convert: labels = labels.astype(np.int64)."),
+        ({"labels": LABELS[:, None]}, "Convert: labels = labels.ravel().astype(np.int64)."),
+        ({"labels": np.eye(4)}, "Convert, where each row marks its class: labels = labels.argmax(1)."),
+        ({"labels": np.int64(3)}, "Got int64 () instead."),
+        ({"labels": LABELS.astype(object)}, "'labels' of {} holds Python objects, which are never loaded. Save ints: "),
+        ({"images": np.array([None] * 4)}, "images of several sizes go into folders (source: folder)."),
+        ({"ids": np.arange(3)}, "Got 3 ids for 4 images instead."),
+        ({"labels": np.full(4, 2**64 - 1, np.uint64)}, "must be below 2**63. Got 18446744073709551615 instead."),
+        ({"ids": np.full(4, 2**63, np.uint64)}, "'ids' of {} must be below 2**63. Got 9223372036854775808 instead."),
+    ],
+)
+def test_what_a_user_can_convert_says_how(path, change, said):
+    np.savez(path, **{"images": IMAGES, "labels": LABELS, **change})
+    with pytest.raises(UserError) as error:
+        containers.load(path)
+    assert said.format(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_conversions_that_are_told_do_what_they_say(path):
+    """Each line is run as it stands."""
+    names = np.array(["b", "a", "b", "c"])
+    given = {"images": np.full((4, 3, 8, 9), 0.2), "labels": names}
+    for _ in range(2):
+        np.savez(path, **given)
+        with pytest.raises(UserError) as error:
+            containers.load(path)
+        lines = str(error.value).partition("Convert: ")[2].removesuffix(".").removesuffix(", and save class_names, too")
+        space = {"np": np, **given}
+        exec(lines, space)
+        given = {name: space[name] for name in ("images", "labels", "class_names") if name in space}
+    np.savez(path, **given)
+    loaded = containers.load(path)
+    assert loaded.images.shape == (4, 8, 9, 3) and set(loaded.images.ravel()) == {51}
+    assert loaded.labels.tolist() == [1, 0, 1, 2] and containers.class_names(path) == ["a", "b", "c"]
+
+
+def test_keys_of_other_names_are_told_with_the_line_that_saves_them(path):
+    np.savez(path, X=IMAGES, y=LABELS, z=np.array([None]))
+    with pytest.raises(UserError) as error:
+        containers.load(path)
+    assert "Got ['X', 'y', 'z'] instead." in str(error.value)
+    assert f"np.savez('{path}', images=images, labels=labels)" in str(error.value)
+
+
+def test_an_array_that_nobody_reads_does_no_harm(path, data):
+    np.savez(path, images=data.images, labels=data.labels, notes=np.array([{"a": 1}], dtype=object))
+    assert len(containers.load(path)) == len(data)
+    assert containers.class_names(path) is None
+
+
+@pytest.mark.parametrize("names", [np.arange(3), np.array([["a"]]), np.array("a"), np.array(["a"], object)])
+def test_class_names_that_are_no_strings_are_one_sentence(path, names):
+    np.savez(path, images=IMAGES, labels=LABELS, class_names=names)
+    with pytest.raises(UserError, match="'class_names' of "):
+        containers.class_names(path)
+
+
+def test_a_pipe_or_a_folder_in_the_place_of_the_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.npz")
+    (tmp_path / "b.npz").mkdir()
+    for name in "ab":
+        with pytest.raises(UserError, match=rf"{name}\.npz is no file\."):
+            containers.load(tmp_path / f"{name}.npz")
+
+
+def test_a_container_with_names_differs_by_them_alone(tmp_path, data):
+    data.save(tmp_path / "bare.npz")
+    data.save(tmp_path / "named.npz", class_names=["a", "b", "c"])
+    assert containers.class_names(tmp_path / "bare.npz") is None
+    assert containers.class_names(tmp_path / "named.npz") == ["a", "b", "c"]
+    np.testing.assert_array_equal(containers.load(tmp_path / "named.npz").images, data.images)
+    data.save(tmp_path / "again.npz", class_names=None)
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "bare.npz").read_bytes()
 
 
 def test_a_full_disk_is_an_os_error(data):

@@ -1,5 +1,12 @@
 """A folder per class: any size and mode, labels by name order, ids by path, and the bad file named."""
 
+import hashlib
+import os
+import struct
+import subprocess
+import warnings
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -17,8 +24,12 @@ def root(tmp_path):
     return tmp_path / "raw"
 
 
-def read(root, shape=(4, 5, 1), classes=3):
-    return sources.read("own", name="folder", classes=classes, shape=list(shape), root=root)[0]
+def read(root, shape=(4, 5, 1), classes=3, **more):
+    return sources.read("own", name="folder", classes=classes, shape=list(shape), root=root, **more)[0]
+
+
+def grey(path, level=9):
+    Image.new("L", (3, 3), level).save(path)
 
 
 def test_labels_follow_the_names_in_the_order_of_their_characters(root):
@@ -118,7 +129,8 @@ def test_an_unreadable_image_is_named(root, cut):
     path.write_bytes(broken.get(cut, blob[: len(blob) // 2]))
     with pytest.raises(UserError, match=r"ant/broken\.png is no readable image \(") as error:
         read(root)
-    assert "\n" not in str(error.value)
+    assert str(error.value).count("\n") == 1
+    assert "own has 1 image that cannot be read" in str(error.value)
 
 
 def test_pixels_without_a_known_range_are_refused(root):
@@ -150,3 +162,154 @@ def test_a_link_that_hides_changes_from_dvc_is_refused(root, tmp_path):
     (root / "own/dog").symlink_to(root / "own/cat")
     with pytest.raises(UserError, match=r"own/dog is a link, behind which DVC sees no change"):
         read(root, classes=4)
+
+
+def test_a_name_that_is_not_utf_8_has_an_id_and_others_keep_theirs(root):
+    """Of a UTF-8 name: the hash of its UTF-8 bytes, as ever."""
+    grey(root / "own/ant/é.png")
+    os.rename(root / "own/Bee/0.png", os.fsencode(root) + b"/own/Bee/\xff\xfe.png")
+
+    def name(path: bytes) -> int:
+        return int.from_bytes(hashlib.sha256(path).digest()[:8]) >> 1
+
+    wanted = [b"Bee/\xff\xfe.png", b"ant/0.png", "ant/é.png".encode(), b"cat/0.png"]
+    assert read(root).ids.tolist() == [name(path) for path in wanted]
+
+
+def test_files_that_are_no_images_are_left_out_and_told(root, capsys):
+    for name in ("ant/Thumbs.db", "Bee/desktop.ini", "Bee/.DS_Store", "notes.txt", "cat/no_ending"):
+        (root / "own" / name).write_bytes(b"no image")
+    grey(root / "own/beside.png")
+    os.mkfifo(root / "own/cat/pipe.png")
+    assert len(read(root)) == 3
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "own: left out 1, each of which is a pipe: cat/pipe.png",
+        "own: left out 1, each of which is an image in no class folder: beside.png",
+        "own: left out 1, each of which is hidden by the dot before its name: Bee/.DS_Store",
+        "own: left out 4, each of which is no image by the ending of its name: "
+        "Bee/desktop.ini, ant/Thumbs.db, cat/no_ending, notes.txt",
+    ]
+
+
+def test_a_link_to_a_file_elsewhere_is_read_and_told(root, tmp_path, capsys):
+    grey(tmp_path / "away.png", 77)
+    (root / "own/ant/1.png").symlink_to(tmp_path / "away.png")
+    (root / "own/ant/2.png").symlink_to("0.png")
+    assert read(root).images[:, 0, 0, 0].tolist() == [90, 20, 77, 20, 200]
+    assert capsys.readouterr().out == f"own: read 1 links to files outside {root}/own: ant/1.png\n"
+
+
+def test_a_link_that_leads_nowhere_is_an_unreadable_image(root):
+    (root / "own/ant/1.png").symlink_to("absent.png")
+    (root / "own/ant/2.png").symlink_to("2.png")
+    with pytest.raises(UserError) as error:
+        read(root)
+    assert "ant/1.png is no readable image (No such file or directory)." in str(error.value)
+    assert "ant/2.png is no readable image (Too many levels of symbolic links)." in str(error.value)
+
+
+@pytest.fixture
+def twelve_broken(root):
+    for number in range(12):
+        (root / f"own/ant/broken{number:02d}.png").write_bytes(b"no image")
+    return root
+
+
+def test_all_bad_images_are_counted_and_the_first_ten_named(twelve_broken):
+    with pytest.raises(UserError) as error:
+        read(twelve_broken)
+    *named, last = str(error.value).splitlines()
+    assert len(named) == 10 and "ant/broken09.png is no readable image" in named[-1]
+    assert last.startswith("own has 12 images that cannot be read. Mend or remove them, or set 'prepare.on_unreadable'")
+
+
+def test_bad_images_can_be_skipped_and_are_told(twelve_broken, capsys):
+    data = read(twelve_broken, on_unreadable="skip")
+    assert data.labels.tolist() == [0, 1, 2] and data.images[:, 0, 0, 0].tolist() == [90, 20, 200]
+    first, *named = capsys.readouterr().out.splitlines()
+    assert first == "own: skipped 12 images that cannot be read (prepare.on_unreadable: skip)" and len(named) == 10
+
+
+def test_a_class_of_skipped_images_alone_is_told(root):
+    (root / "own/ant/0.png").write_bytes(b"")
+    with pytest.raises(UserError, match="Class 1 of own has no record"):
+        read(root, on_unreadable="skip")
+
+
+@pytest.mark.parametrize("name", ["x.heic", "x.DCM", "x.svg"])
+def test_images_of_a_format_that_is_not_read_are_no_silent_loss(root, name):
+    (root / "own/ant" / name).write_bytes(b"anything")
+    with pytest.raises(UserError, match=r"is no readable image \(only PNG, JPEG, BMP, TIFF, WEBP, GIF, PPM are read\)"):
+        read(root)
+
+
+def test_an_eps_named_png_is_never_opened_as_one(root):
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EOF"
+    (root / "own/ant/x.png").write_bytes(eps)
+    with pytest.raises(UserError, match=r"x\.png is no readable image \(its content is none of PNG, "):
+        read(root)
+
+
+def blank(width: int, height: int) -> bytes:
+    """A PNG of one bit per pixel."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    rows = zlib.compress(bytes((width // 8 + 2) * min(height, 100)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("sides", [(10_001, 10_000), (12_000, 12_000), (60_000, 60_000)])
+def test_an_image_above_the_limit_is_refused_before_it_is_decoded(root, sides, recwarn):
+    (root / "own/ant/x.png").write_bytes(blank(*sides))
+    with pytest.raises(UserError, match=r"x\.png is no readable image \(it has more than 100,000,000 pixels\)"):
+        read(root)
+    assert not recwarn.list
+
+
+def test_a_large_image_below_the_limit_warns_of_nothing(root, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        monkeypatch.setattr(image_folder, "MOST_PIXELS", 63)
+        assert len(read(root)) == 3
+
+
+def test_a_control_character_in_a_name_does_not_reach_the_terminal(root):
+    (root / "own/ant/a\x1b[31m\nb.png").write_bytes(b"no image")
+    with pytest.raises(UserError) as error:
+        read(root)
+    assert r"ant/a\x1b[31m\nb.png is no readable image" in str(error.value) and "\x1b" not in str(error.value)
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """raw/own with classes a and b, an image each, and below a 2,500 folders, with an image in the 1,100th."""
+    for name in ("a", "b"):
+        (tmp_path / "raw/own" / name).mkdir(parents=True)
+        grey(tmp_path / "raw/own" / name / "0.png")
+    at = os.open(tmp_path / "raw/own/a", os.O_RDONLY)
+    for depth in range(2500):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+        if depth == 1099:
+            grey(f"/proc/self/fd/{at}/deep.png")
+    os.close(at)
+    yield tmp_path / "raw"
+    # pytest's own removal calls itself for each folder
+    subprocess.run(["rm", "-rf", str(tmp_path / "raw")], check=True)
+
+
+def test_a_path_too_long_for_the_system_is_one_sentence(deep):
+    with pytest.raises(UserError, match="File name too long"):
+        read(deep, classes=2)
+
+
+def test_a_folder_deeper_than_pythons_stack_is_read(deep):
+    subprocess.run(["rm", "-rf", str(deep.joinpath("own/a", *["d"] * 1200))], check=True)
+    assert len(read(deep, classes=2)) == 3

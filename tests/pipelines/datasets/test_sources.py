@@ -114,3 +114,45 @@ def test_no_record_at_all_is_one_sentence(raw):
 def test_no_file_is_one_sentence(raw):
     with pytest.raises(UserError, match=r"raw/own\.npz is missing"):
         read()
+
+
+def test_a_negative_id_is_refused_for_it_marks_synthetic_images(raw):
+    raw(np.array([0, 1, 2]), ids=np.array([5, -1, 7]))
+    with pytest.raises(UserError, match=r"ids of own must be 0 or above: -1 marks synthetic images\. Got -1 instead"):
+        read()
+
+
+def test_channels_first_are_told_as_such(tmp_path):
+    labels = np.array([0, 1, 2])
+    np.savez(tmp_path / "own.npz", images=np.zeros((3, 3, 6, 7), np.uint8), labels=labels)
+    with pytest.raises(UserError) as error:
+        sources.read("own", name="npz", classes=3, shape=[6, 7, 3], root=tmp_path)
+    assert "have their channels first, ['n', 3, 6, 7]" in str(error.value)
+    assert "Convert: images = np.moveaxis(images, 1, -1)." in str(error.value)
+
+
+def names(root, name, declared=None, classes=3):
+    return sources.class_names("own", name=name, root=root, classes=classes, declared=declared)
+
+
+def test_class_names_come_from_the_folders_and_must_be_the_declared_ones(tmp_path):
+    for name in ("ant", "Bee", "cat"):
+        (tmp_path / "own" / name).mkdir(parents=True)
+    assert names(tmp_path, "folder") == names(tmp_path, "folder", ["Bee", "ant", "cat"]) == ["Bee", "ant", "cat"]
+    with pytest.raises(UserError) as error:
+        names(tmp_path, "folder", ["ant", "Bee", "cat"])
+    assert "The 'class_names' parameter of profiles.own must be the class folders' names" in str(error.value)
+    assert "['Bee', 'ant', 'cat']. Got ['ant', 'Bee', 'cat'] instead." in str(error.value)
+
+
+def test_class_names_come_from_the_file_or_the_profile(raw):
+    labels = np.array([0, 1, 2])
+    raw(labels)
+    assert names(Path("raw"), "npz") is None and names(Path("raw"), "npz", ["x", "y", "z"]) == ["x", "y", "z"]
+    assert names(Path("raw"), "digits") is None
+    raw(labels, class_names=np.array(["a", "b", "c"]))
+    assert names(Path("raw"), "npz") == ["a", "b", "c"]
+    with pytest.raises(UserError, match=r"must be those in the \.npz"):
+        names(Path("raw"), "npz", ["x", "y", "z"])
+    with pytest.raises(UserError, match=r"must name 4 classes\. Got 3 names"):
+        names(Path("raw"), "npz", classes=4)
