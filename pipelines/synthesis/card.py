@@ -46,6 +46,7 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
             "generator": generator,
             "known_failures": registry.load(generator).KNOWN_FAILURES,
             "source_licence": profile.licence,
+            **({"class_names": profile.class_names} if profile.class_names else {}),
             "training_augmentation": profile.augmentation.model_dump() if profile.augmentation else None,
             "number_of_images": "a public parameter, independent of the number of records",
             "label_histogram": release["privacy"]["details"].get("labels"),
@@ -87,11 +88,18 @@ def markdown(card: dict) -> str:
         "### Parameters of the mechanism",
         _table(details),
         "## Datasheet",
-        _table(sheet),
+        _table(sheet | _named(sheet)),
         "## Metrics that need no private data",
         _table(card["public_metrics"]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _named(sheet: dict) -> dict:
+    """The classes' names by label, where the profile declares them; a bar would end the table's cell."""
+    named = (f"{label}: {name}" for label, name in enumerate(sheet.get("class_names", ())))
+    names = "; ".join(named).replace("|", "\\|")
+    return {"class_names": names} if names else {}
 
 
 def _table(rows: dict) -> str:

@@ -7,7 +7,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from pipelines import config
-from pipelines.datasets.containers import load, synthetic
+from pipelines.datasets.containers import class_names, load, synthetic
 from pipelines.privacy.gaussian import Budget
 from pipelines.synthesis import card, export, gan
 from pipelines.synthesis.registry import Space
@@ -109,3 +109,32 @@ def test_the_grid_shows_images_of_any_number_of_channels(channels, shown):
     levels = np.linspace(0.1, 0.9, channels)
     sheet = export.grid(synthetic(np.broadcast_to(levels, (2, 8, 8, channels)), np.zeros(2, int)), classes=1)
     assert sheet.getpixel((export.MARGIN + 5, 5)) == tuple(int(np.rint(255 * levels[channel])) for channel in shown)
+
+
+def with_names(names):
+    profile = PROFILE.model_copy(update={"classes": 4, "class_names": names})
+    return card.card(
+        dataset="skin", client="c0", generator="dp_moments", release=formal(), data=data(), profile=profile
+    )
+
+
+def test_declared_class_names_are_on_the_card_in_the_file_and_in_the_picture(tmp_path):
+    names = ["benign", "a|b", "läsion " * 8, "malignant"]
+    export.write(tmp_path, data(), with_names(names))
+    assert class_names(tmp_path / "images.npz") == names
+    assert json.loads((tmp_path / "card.json").read_text())["datasheet"]["class_names"] == names
+    row = next(line for line in (tmp_path / "card.md").read_text().splitlines() if line.startswith("| class names"))
+    assert row.startswith(r"| class names | 0: benign; 1: a\|b; 2: ") and row.endswith("; 3: malignant |")
+    with Image.open(tmp_path / "grid.png") as named:
+        assert named.width > export.MARGIN + export.COLUMNS * export.TILE and named.height == 4 * export.TILE
+
+
+def test_without_declared_names_nothing_of_an_export_changes(tmp_path):
+    export.write(tmp_path, data(), with_names(None))
+    assert "class" not in json.loads((tmp_path / "card.json").read_text())["datasheet"]
+    assert class_names(tmp_path / "images.npz") is None
+    bare = tmp_path / "bare.npz"
+    data().save(bare)
+    assert bare.read_bytes() == (tmp_path / "images.npz").read_bytes()
+    with Image.open(tmp_path / "grid.png") as plain:
+        assert plain.size == (export.MARGIN + export.COLUMNS * export.TILE, 4 * export.TILE)
