@@ -3,10 +3,12 @@
 import io
 import math
 import warnings
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX, read_array
 
 from pipelines.errors import UserError, printable
 
@@ -109,19 +111,17 @@ def class_names(path: Path) -> list[str] | None:
     return names.tolist()
 
 
-def _arrays(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
+def _arrays(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | None]:
     """{name: array} of the `wanted` that the file has; of all others the name alone, with None."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no file.")
     try:
-        with warnings.catch_warnings():
-            # numpy warns of damaged headers that it then refuses
-            warnings.simplefilter("ignore")
-            opened = np.load(path, allow_pickle=False)
-            if isinstance(opened, np.ndarray):
+        with path.open("rb") as file:
+            if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
                 raise UserError(f"{path} is a single array, not a readable .npz. {_SAVE.format(path=str(path))}")
-            with opened as file:
-                return {name: _array(file, name, path) if name in wanted else None for name in file.files}
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            return {name: _array(archive, name, path) if name in wanted else None for name in names}
     except UserError:
         raise
     except FileNotFoundError:
@@ -131,15 +131,21 @@ def _arrays(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
         raise UserError(f"{path} is corrupt or truncated, not a readable .npz ({reason}).") from None
 
 
-def _array(file, name: str, path: Path) -> np.ndarray:
-    try:
-        return file[name]
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-    raise UserError(
-        f"{name!r} of {path} holds Python objects, which are never loaded. {_OBJECTS.get(name, '')}".strip()
-    )
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
+    with archive.open(f"{name}.npy") as member, warnings.catch_warnings():
+        # numpy warns of damaged headers that it then refuses
+        warnings.simplefilter("ignore")
+        try:
+            array = read_array(member, allow_pickle=False)
+        except ValueError as error:
+            if "allow_pickle" not in str(error):
+                raise
+            sentence = f"{name!r} of {path} holds Python objects, which are never loaded. {_OBJECTS[name]}"
+            raise UserError(sentence) from None
+        # the checksum is looked at where the member ends, which a damaged header moves
+        if member.read(1):
+            raise ValueError(f"{name!r} is longer than its header says")
+    return array
 
 
 def _checked(content: dict[str, np.ndarray], path: Path) -> Images:

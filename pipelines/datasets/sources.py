@@ -83,6 +83,8 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
     found = None
     if name == "folder":
         found = image_folder.classes(root / dataset)
+        if len(found) != classes:
+            raise mistake(f"profiles.{dataset}.classes", classes, f"the number of class folders, {len(found)}")
     if name == "npz":
         found = containers.class_names(root / f"{dataset}.npz")
         if found is not None and len(found) != classes:

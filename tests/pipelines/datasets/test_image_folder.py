@@ -4,6 +4,7 @@ import hashlib
 import os
 import struct
 import subprocess
+import sys
 import warnings
 import zlib
 
@@ -285,31 +286,33 @@ def test_a_control_character_in_a_name_does_not_reach_the_terminal(root):
     assert r"ant/a\x1b[31m\nb.png is no readable image" in str(error.value) and "\x1b" not in str(error.value)
 
 
-@pytest.fixture
-def deep(tmp_path):
-    """raw/own with classes a and b, an image each, and below a 2,500 folders, with an image in the 1,100th."""
-    for name in ("a", "b"):
-        (tmp_path / "raw/own" / name).mkdir(parents=True)
-        grey(tmp_path / "raw/own" / name / "0.png")
-    at = os.open(tmp_path / "raw/own/a", os.O_RDONLY)
-    for depth in range(2500):
-        os.mkdir("d", dir_fd=at)
-        below = os.open("d", os.O_RDONLY, dir_fd=at)
+def nested(root, name: str, levels: int) -> None:
+    """`levels` folders of this name in one another, below the class ant, and an image in the last."""
+    at = os.open(root / "own/ant", os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
-        if depth == 1099:
-            grey(f"/proc/self/fd/{at}/deep.png")
+    grey(f"/proc/self/fd/{at}/deep.png")
     os.close(at)
-    yield tmp_path / "raw"
-    # pytest's own removal calls itself for each folder
-    subprocess.run(["rm", "-rf", str(tmp_path / "raw")], check=True)
 
 
-def test_a_path_too_long_for_the_system_is_one_sentence(deep):
+@pytest.fixture
+def removed(root):
+    """Removes the nested folders at the end, for which pytest would call itself too often."""
+    yield
+    subprocess.run(["rm", "-rf", str(root)], check=True)
+
+
+@pytest.mark.usefixtures("removed")
+def test_a_path_too_long_for_the_system_is_one_sentence(root):
+    nested(root, "d" * 200, 25)
     with pytest.raises(UserError, match="File name too long"):
-        read(deep, classes=2)
+        read(root)
 
 
-def test_a_folder_deeper_than_pythons_stack_is_read(deep):
-    subprocess.run(["rm", "-rf", str(deep.joinpath("own/a", *["d"] * 1200))], check=True)
-    assert len(read(deep, classes=2)) == 3
+@pytest.mark.usefixtures("removed")
+def test_a_folder_deeper_than_pythons_stack_is_read(root):
+    nested(root, "d", sys.getrecursionlimit() + 10)
+    assert len(read(root)) == 4
