@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import json
 import math
 import os
@@ -67,10 +68,29 @@ def write_json(path: Path, content: dict) -> None:
 
 
 def read_json(path: Path) -> dict:
+    """
+    Raises:
+        UserError: the file is absent or damaged, or holds something else than a mapping.
+    """
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+    require(path, content)
+    return content
+
+
+def require(path: Path, content: object, *fields: str) -> None:
+    """
+    Raises:
+        UserError: `content`, of the file `path`, is no mapping or lacks one of the `fields`.
+    """
+    if not isinstance(content, dict):
+        lacking = ", ".join(map(repr, fields)) or "a mapping"
+        raise UserError(f"{path} lacks {lacking}. Run the stage that makes it again.")
+    lacking = [field for field in fields if field not in content]
+    if lacking:
+        raise UserError(f"{path} lacks {', '.join(map(repr, lacking))}. Run the stage that makes it again.")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -91,11 +111,19 @@ def write_csv(path: Path, rows: list[dict]) -> None:
 
 
 def read_csv(path: Path) -> list[dict]:
+    """
+    Raises:
+        UserError: the file is absent or damaged, or was cut within a line.
+    """
     try:
         with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-    except OSError as error:
+            text = file.read()
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+    if not text.endswith("\n") or any(None in row or None in row.values() for row in rows):
+        raise UserError(f"Could not read {path}: a line of it is cut. Run the stage that makes it again.")
+    return rows
 
 
 def sha256(path: Path) -> str:

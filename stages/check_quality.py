@@ -14,14 +14,14 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
-    fake = containers.load(paths.synthetic(dataset, client, generator) / "images.npz")
-    train, validation, test = (shards.read(dataset, client, part) for part in shards.PARTS)
-    everyone = containers.load(paths.prepared(dataset) / "test.npz")
+    profile, recipe = params.profiles[dataset], params.training(dataset, "pooled")
+    fake = containers.load(paths.synthetic(dataset, client, generator) / "images.npz", profile)
+    train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
+    everyone = containers.load(paths.prepared(dataset) / "test.npz", profile)
     seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
     network = quality.extractor(params.quality, train)
     held_out = containers.concatenate([validation, test])
     results = quality.compare(network, fake, train, held_out, params.quality, seed)
-    profile, recipe = params.profiles[dataset], params.training(dataset, "pooled")
     model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
     at_home, anywhere = scores(model, test), scores(model, everyone)
     results |= {

@@ -3,19 +3,20 @@
 from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.files import new_folder
-from pipelines.synthesis import export, registry, release
+from pipelines.synthesis import export, release
 from pipelines.synthesis.card import card
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
-    state, released = release.load(paths.generator(dataset, client, generator))
+    source = paths.generator(dataset, client, generator)
+    state, released = release.load(source)
     made = released["fingerprint"]
     privacy = releases.statement(params, dataset, client, made)
     name = releases.public_name(params, dataset, client, made)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
-    data = registry.load(generator).sample(state, params.profiles[dataset].images, seed)
     profile = params.profiles[dataset]
+    data = release.sample(source, generator, state, profile.images, seed)
     description = card(
         dataset=dataset,
         client=client,

@@ -15,12 +15,14 @@ LEAST_BYTES = 1 << 18  # cells that are skipped, for want of records, must not s
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, clients = params.training(dataset, "new_clients"), list(params.clients)
     blocks = {algorithm: methods.block(algorithm) for algorithm in settings.algorithms}
-    task = of_clients(params, dataset, exports.images(dataset, clients, generator), "new_clients", generator)
+    profile = params.profiles[dataset]
+    sets = exports.images(dataset, clients, generator, profile)
+    task = of_clients(params, dataset, sets, "new_clients", generator)
     with scratch.unfinished(f"new_clients-{dataset}-{generator}") as unfinished:
         found = new_clients.study(
             task,
-            shards.read_all(dataset, settings.held_out),
-            containers.load(paths.prepared(dataset) / "test.npz"),
+            shards.read_all(dataset, settings.held_out, profile),
+            containers.load(paths.prepared(dataset) / "test.npz", profile),
             settings=settings,
             training={algorithm: params.training(dataset, block) for algorithm, block in blocks.items()},
             seed=seeds.derive(params.seed, "labelled", dataset),

@@ -28,8 +28,9 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
-    own = shards.read_all(dataset, list(params.clients))
-    everyone = containers.load(paths.prepared(dataset) / "test.npz")
+    profile = params.profiles[dataset]
+    own = shards.read_all(dataset, list(params.clients), profile)
+    everyone = containers.load(paths.prepared(dataset) / "test.npz", profile)
     unfinished = scratch.unfinished(f"train_baseline-{dataset}-{algorithm}")
     with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
@@ -64,7 +65,7 @@ def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -
         return
     for generator in params.synthesis.generators:
         of = dataset, list(params.clients), generator
-        yield generator, exports.images(*of), exports.privacy(*of)
+        yield generator, exports.images(*of, params.profiles[dataset]), exports.privacy(*of)
 
 
 def _health(dataset: str, algorithm: str, task: Task, settings: Block, trained: baselines.Trained) -> health.Health:

@@ -36,14 +36,15 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             season(folder, dataset, "all-clients")
         print(why)
         return
-    own_shards = shards.read_all(dataset, list(params.clients))
+    profile = params.profiles[dataset]
+    own_shards = shards.read_all(dataset, list(params.clients), profile)
     store, statements = _released(params, dataset, algorithm, own_shards)
     cost = read_json(store / federated.COST)
     (model,) = outcome.load_models(store / "rounds.safetensors")[-1:]
     found = personalise.through_rounds(
         [model],
         own_shards,
-        containers.load(paths.prepared(dataset) / "test.npz"),
+        containers.load(paths.prepared(dataset) / "test.npz", profile),
         build=own.network(params, dataset, params.training(dataset, algorithm)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),

@@ -20,7 +20,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     names = ("train_generator", dataset, client, generator)
     source = noise.source(params.privacy.noise, seeds.derive(params.seed, "test noise", *names))
     seed = seeds.derive(params.seed, *names)
-    train = shards.read(dataset, client, "train")
+    train = shards.read(dataset, client, "train", params.profiles[dataset])
     statement = release.described(plan, source)
     mechanism = (generator, module.VERSION, module.IDENTITY)
     entry = release.entry(*mechanism, plan, statement, data=releases.digest(train), seed=seed)

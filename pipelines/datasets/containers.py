@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array
 
+from pipelines.blocks.data import Profile
 from pipelines.errors import UserError, printable
 
 LEAST_BYTES = 1 << 16  # of a padded file: small shards all look alike
@@ -86,13 +87,19 @@ def _length(content: dict[str, np.ndarray]) -> int:
     return buffer.tell()
 
 
-def load(path: Path) -> Images:
+def load(path: Path, profile: Profile | None = None) -> Images:
     """Reads a container; `images` may lack the channel axis, and `ids` default to the position in the file.
+
+    Args:
+        profile: what the images must fit, where it is given; then there must be some, too.
 
     Raises:
         UserError: the file is absent, truncated, or not such a container; what the user can mend is said.
     """
-    return _checked(_arrays(path, ("images", "labels", "ids")), path)
+    data = _checked(_arrays(path, ("images", "labels", "ids")), path)
+    if profile is not None:
+        _check_fit(data, path, profile)
+    return data
 
 
 def class_names(path: Path) -> list[str] | None:
@@ -173,6 +180,16 @@ def _checked(content: dict[str, np.ndarray], path: Path) -> Images:
             f"'ids' of {path} must be ints [n], one per image. Got {len(ids)} ids for {len(images)} images instead."
         )
     return Images(images, labels.astype(np.int64), ids.astype(np.int64))
+
+
+def _check_fit(data: Images, path: Path, profile: Profile) -> None:
+    shape, labels = list(data.images.shape[1:]), data.labels
+    if shape != profile.shape or not len(data) or labels.min() < 0 or labels.max() >= profile.classes:
+        found = f"{len(data)} images {shape}{f' of labels {labels.min()} to {labels.max()}' if len(data) else ''}"
+        raise UserError(
+            f"{path} must hold images {profile.shape} of labels 0 to {profile.classes - 1}. Got {found} instead. "
+            "Run the stage that makes it again."
+        )
 
 
 def _check_ints(name: str, values: np.ndarray, path: Path, mended: str) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines import paths
+from pipelines.blocks.data import Profile
 from pipelines.datasets.containers import Images, load
 from pipelines.datasets.secrets import salt
 
@@ -22,10 +23,11 @@ class Shard:
             getattr(self, part).save(folder / f"{part}.npz", salt(dataset, client, part))
 
 
-def read(dataset: str, client: str, part: str) -> Images:
-    return load(paths.shards(dataset) / client / f"{part}.npz")
+def read(dataset: str, client: str, part: str, profile: Profile | None = None) -> Images:
+    """One part of a client's shard, which must fit `profile` where it is given (`containers.load`)."""
+    return load(paths.shards(dataset) / client / f"{part}.npz", profile)
 
 
-def read_all(dataset: str, clients: list[str]) -> dict[str, Shard]:
+def read_all(dataset: str, clients: list[str], profile: Profile | None = None) -> dict[str, Shard]:
     """Every client's shard; for stages that play all the homes at once."""
-    return {client: Shard(*(read(dataset, client, part) for part in PARTS)) for client in sorted(clients)}
+    return {client: Shard(*(read(dataset, client, part, profile) for part in PARTS)) for client in sorted(clients)}

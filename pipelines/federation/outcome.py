@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines import paths
+from pipelines.errors import UserError
 from pipelines.evaluation.metrics import over_clients
 from pipelines.files import read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
@@ -51,7 +52,14 @@ def save_models(path: Path, models: list[State]) -> None:
 
 
 def load_models(path: Path) -> list[State]:
+    """The inverse of `save_models`.
+
+    Raises:
+        UserError: the file is absent or damaged, or holds no model.
+    """
     stacked = read_arrays(path)
+    if not stacked or not all(array.ndim for array in stacked.values()):
+        raise UserError(f"{path} holds no model. Run the stage that makes it again.")
     count = len(next(iter(stacked.values())))
     return [{name: array[i] for name, array in stacked.items()} for i in range(count)]
 

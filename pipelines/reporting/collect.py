@@ -9,7 +9,7 @@ from pipelines import paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation import methods
-from pipelines.files import read_arrays, read_csv, read_json
+from pipelines.files import read_arrays, read_csv, read_json, require
 
 STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
 CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")
@@ -67,18 +67,18 @@ def _results(path: Path, clients: list[str]) -> dict:
     content = read_json(path)
     if isinstance(content, dict) and "left_out" in content:
         return content
-    _require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
-    _require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
-    _require(path, content["clients"], *clients)
+    require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
+    require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
+    require(path, content["clients"], *clients)
     for client in clients:
         entry = content["clients"][client]
-        _require(path, entry, "before", "after", "global_before", "global_after")
+        require(path, entry, "before", "after", "global_before", "global_after")
         for moment in ("before", "after"):
-            _require(path, entry[moment], "accuracy", "macro_f1")
+            require(path, entry[moment], "accuracy", "macro_f1")
     statements = content.get("statements")
     for client in clients if statements is not None else []:
-        _require(path, statements, client)
-        _require(path, statements[client], *STATEMENT)
+        require(path, statements, client)
+        require(path, statements[client], *STATEMENT)
     return content
 
 
@@ -88,8 +88,8 @@ def _curve(path: Path) -> list[dict]:
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
     for row in rows:
-        _require(path, row, "round", "global_accuracy")
-    _require(path, rows[-1] if rows else {}, "accuracy_after")
+        require(path, row, "round", "global_accuracy")
+    require(path, rows[-1] if rows else {}, "accuracy_after")
     return rows
 
 
@@ -99,7 +99,7 @@ def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
     for method, folder in folders.items():
         path = folder / paths.CORRECT
         content = read_arrays(path)
-        _require(path, content, *clients)
+        require(path, content, *clients)
         found[method] = {client: content[client] for client in clients}
         counts = {client: len(images) for client, images in found[method].items()}
         first = first or counts
@@ -112,7 +112,7 @@ def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
 
 def _cost(path: Path) -> dict:
     content = read_json(path)
-    _require(path, content, "rounds", "bytes_down", "bytes_up", "seconds")
+    require(path, content, "rounds", "bytes_down", "bytes_up", "seconds")
     return content
 
 
@@ -121,9 +121,9 @@ def _new_clients(dataset: str, generators: list[str]) -> dict[str, dict]:
     for generator in generators:
         path = paths.new_clients(dataset, generator) / "results.json"
         content = read_json(path)
-        _require(path, content, "held_out", "algorithms", "privacy", "skipped", "cells")
+        require(path, content, "held_out", "algorithms", "privacy", "skipped", "cells")
         for cell in content["cells"]:
-            _require(path, cell, *CELL)
+            require(path, cell, *CELL)
         found |= {generator: content} if content["held_out"] else {}
     return found
 
@@ -131,15 +131,15 @@ def _new_clients(dataset: str, generators: list[str]) -> dict[str, dict]:
 def _card(dataset: str, client: str, generator: str) -> dict:
     path = paths.synthetic(dataset, client, generator) / "card.json"
     content = read_json(path)
-    _require(path, content, "privacy", "weak")
-    _require(path, content["privacy"], *STATEMENT)
+    require(path, content, "privacy", "weak")
+    require(path, content["privacy"], *STATEMENT)
     return content
 
 
 def _quality(dataset: str, client: str, generator: str) -> dict:
     path = paths.quality(dataset, client, generator) / "quality.json"
     content = read_json(path)
-    _require(path, content, *SCORES)
+    require(path, content, *SCORES)
     return content
 
 
@@ -149,9 +149,3 @@ def _grid(dataset: str, client: str, generator: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"Could not read {path}: {error.strerror}. Run export_synthetic again.") from error
-
-
-def _require(path: Path, content, *fields: str) -> None:
-    lacking = [field for field in fields if not isinstance(content, dict) or field not in content]
-    if lacking:
-        raise UserError(f"{path} lacks {', '.join(map(repr, lacking))}. Run the stage that makes it again.")

@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.blocks.data import Profile
-from pipelines.files import read_arrays, read_json, write_arrays, write_json
+from pipelines.datasets.containers import Images
+from pipelines.errors import UserError
+from pipelines.files import read_arrays, read_json, require, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
+from pipelines.synthesis import registry
 from pipelines.synthesis.registry import Plan, Space
 
 
@@ -77,4 +80,21 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
     Raises:
         UserError: the folder lacks them or they cannot be read.
     """
-    return read_arrays(folder / "generator.safetensors"), read_json(folder / "release.json")
+    released = read_json(folder / "release.json")
+    require(folder / "release.json", released, "fingerprint", "weak")
+    if not isinstance(released["fingerprint"], str) or not isinstance(released["weak"], list):
+        raise UserError(f"{folder / 'release.json'} names no release. Run the stage that makes it again.")
+    return read_arrays(folder / "generator.safetensors"), released
+
+
+def sample(folder: Path, name: str, state: dict[str, np.ndarray], count: int, seed: int) -> Images:
+    """`count` images of the generator `name` from its state, which was read from `folder`.
+
+    Raises:
+        UserError: the state is not one of this generator.
+    """
+    try:
+        return registry.load(name).sample(state, count, seed)
+    except KeyError as error:
+        path = folder / "generator.safetensors"
+        raise UserError(f"{path} lacks {error}, which {name} needs. Run train_generator again.") from error

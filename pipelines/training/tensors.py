@@ -57,8 +57,16 @@ def state_of(model: nn.Module) -> State:
 
 
 def with_state(model: nn.Module, state: State) -> nn.Module:
-    """The same module, its weights replaced."""
-    model.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
+    """The same module, its weights replaced.
+
+    Raises:
+        UserError: the weights are those of another network.
+    """
+    try:
+        model.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"Weights do not fit their network: {reason}. Run the stage that makes them again.") from error
     return model
 
 

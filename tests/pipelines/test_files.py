@@ -187,6 +187,24 @@ def test_csv_keeps_the_columns_in_order_of_appearance(project):
         files.read_csv(project / "absent.csv")
 
 
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n3", "a,b\n1,2\n3,4", "a,b\n1\n", "a\n1,2\n", 'a\n"1\n', "a\n\x00\x00"])
+def test_a_cut_csv_is_one_sentence(project, text):
+    """The last cell of a file that was cut may look like a number, too."""
+    path = project / "a.csv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"Could not read .*a\.csv"):
+        files.read_csv(path)
+
+
+@pytest.mark.parametrize("text", ["5", "null", "[]", "[" * 100_000])
+def test_json_that_is_no_mapping_is_one_sentence(project, text):
+    path = project / "a.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"a\.json") as error:
+        files.read_json(path)
+    assert "\n" not in str(error.value)
+
+
 def test_sha256_is_of_the_content(project):
     (project / "a").write_bytes(b"abc")
     assert files.sha256(project / "a") == hashlib.sha256(b"abc").hexdigest()

@@ -20,7 +20,7 @@ def on_synthetic(params: Params, run: Run, unfinished: Path | None = None) -> Hi
         UserError: a network's run failed.
     """
     if params.federation.engine == "inprocess":
-        data = exports.images(run.dataset, list(params.clients), run.generator)
+        data = exports.images(run.dataset, list(params.clients), run.generator, params.profiles[run.dataset])
         return federate(methods.module(run.method), run.task(params, data), run.settings(params), unfinished)
     return networked(params, run).history
 

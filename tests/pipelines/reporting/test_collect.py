@@ -92,6 +92,34 @@ def test_a_cell_that_is_no_number_is_refused(run):
         run.read()
 
 
+DAMAGES = {
+    "empty": lambda content: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "without its end": lambda content: content[:-3],
+    "zeros": lambda content: bytes(len(content)),
+    "other bytes": lambda content: b"\xff\xfe\x00 no file of ours",
+    "a number": lambda content: b"5\n",
+    "an empty mapping": lambda content: b"{}\n",
+    "a list": lambda content: b"[]\n",
+    "nested deep": lambda content: b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_artifact_is_one_sentence_that_names_it(run, damage):
+    """Each file that the report reads but the pictures, one after the other."""
+    files = [path for path in Path().rglob("*") if path.suffix in (".json", ".csv", ".safetensors")]
+    assert len(files) > 20
+    for path in files:
+        content = path.read_bytes()
+        path.write_bytes(DAMAGES[damage](content))
+        with pytest.raises(UserError, match=str(path)) as error:
+            run.summary()
+        assert "\n" not in str(error.value)
+        path.write_bytes(content)
+    run.summary()
+
+
 def test_the_report_needs_no_torch():
     code = "import sys, stages.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
