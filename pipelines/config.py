@@ -112,7 +112,7 @@ class Params(Block):
             channels, *sides = profile.shape
             rule = f"[height, width, channels]: this one has its channels first, write {[*sides, channels]}"
             raise mistake(f"profiles.{dataset}.shape", profile.shape, rule)
-        if profile.class_names and len(profile.class_names) != profile.classes:
+        if profile.class_names is not None and len(profile.class_names) != profile.classes:
             rule = f"a name for each of the {profile.classes} classes"
             raise mistake(f"profiles.{dataset}.class_names", profile.class_names, rule)
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from project import ROOT
 
-from pipelines import paths
+from pipelines import config, paths
 from pipelines.datasets import shards
 from pipelines.datasets.containers import Images, load
 from pipelines.datasets.secrets import salt
@@ -26,6 +27,19 @@ def test_shards_come_back_by_client_in_the_order_of_names(tmp_path, monkeypatch,
     for part in shards.PARTS:
         np.testing.assert_array_equal(getattr(everyone["c0"], part).ids, getattr(shard, part).ids)
         np.testing.assert_array_equal(shards.read("digits", "c1", part).images, getattr(shard, part).images)
+
+
+@pytest.mark.parametrize("field, value", [("shape", [4, 5, 1]), ("classes", 2)])
+def test_a_shard_that_does_not_fit_its_profile_is_one_sentence(tmp_path, monkeypatch, shard, field, value):
+    monkeypatch.chdir(tmp_path)
+    shard.save(paths.shards("digits") / "c0", dataset="digits", client="c0")
+    profile = config.load(ROOT / "params.yaml").profiles["digits"]
+    fitting = profile.model_copy(update={"shape": [4, 4, 1], "classes": 3})
+    assert len(shards.read("digits", "c0", "train", fitting)) == 20
+    with pytest.raises(
+        UserError, match=r"c0/train\.npz must hold images .* Got 20 images \[4, 4, 1\] of labels 0 to 2"
+    ):
+        shards.read_all("digits", ["c0"], fitting.model_copy(update={field: value}))
 
 
 def test_shards_lie_in_the_private_folder():

@@ -28,6 +28,14 @@ def test_a_state_goes_out_and_in_without_sharing_memory():
     assert any(parameter.any() for parameter in one.parameters())
 
 
+def test_weights_of_another_network_are_one_sentence():
+    one, two = (classifiers.build("mlp", shape=(side, 4, 1), classes=2, seed=0) for side in (4, 5))
+    for state in ({}, module.state_of(two)):
+        with pytest.raises(UserError, match="Weights do not fit their network") as error:
+            module.with_state(one, state)
+        assert "\n" not in str(error.value)
+
+
 def test_logits_are_those_of_one_pass_whatever_the_parts():
     model = classifiers.build("mlp", shape=(4, 4, 1), classes=3, seed=0).train()
     images = torch.rand(2 * module.AT_ONCE + 7, 1, 4, 4)
