@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,10 +35,13 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Renames `new` to `path`; a folder that was there before stays when that fails."""
-    old = path.with_name(f".{path.name}.old")
+    """Renames `new` to `path`; a folder that was there before stays when that fails.
+
+    That folder moves beside `new`, into `.scratch`, and vanishes with it. A run that is killed between the two renames
+    leaves no output, and the stage makes it again; it leaves nothing beside the outputs, and no half-removed folder.
+    """
+    old = new.with_name("old")
     if path.exists():
-        shutil.rmtree(old, ignore_errors=True)  # of a run that was killed between its last two lines
         os.replace(path, old)
     try:
         os.replace(new, path)
@@ -47,7 +49,6 @@ def _put_in_place(new: Path, path: Path) -> None:
         if old.exists():
             os.replace(old, path)
         raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from subprocess import PIPE
@@ -149,15 +150,37 @@ def test_two_folders_of_one_process_do_not_take_each_other_for_dead(project):
     assert (project / "outer/a.txt").exists()
 
 
-def test_a_kill_between_the_last_two_lines_does_not_block_the_next_run(project):
-    """The new folder is in place, the old one is not yet removed."""
-    for folder in ("out", ".out.old"):
-        (project / folder).mkdir()
-        (project / folder / "old.txt").write_text("x")
-    with files.new_folder(project / "out") as folder:
+REPLACER = """
+import os, signal
+from pathlib import Path
+from pipelines.files import new_folder
+replace, renamed = os.replace, []
+def killed(*names):
+    if len(renamed) == DONE:
+        os.kill(os.getpid(), signal.SIGKILL)
+    renamed.append(replace(*names))
+os.replace = killed
+with new_folder(Path("data/out")) as folder:
+    (folder / "new.txt").write_text("x")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("done", "there"), [(0, ["old.txt"]), (1, None), (2, ["new.txt"])])
+def test_a_kill_while_an_old_folder_is_replaced_leaves_nothing_beside_it(project, done, there):
+    """A folder dependency of DVC would find it: `data/synthetic/own`, for one, is what meta_train reads."""
+    out = project / "data/out"
+    out.mkdir(parents=True)
+    (out / "old.txt").write_text("x")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    code = REPLACER.replace("DONE", str(done))
+    ended = subprocess.run([sys.executable, "-c", code], cwd=project, env=environment)
+    assert ended.returncode == -signal.SIGKILL
+    assert [path.name for path in (project / "data").iterdir()] == (["out"] if there else [])
+    assert not there or [path.name for path in out.iterdir()] == there
+    with files.new_folder(out) as folder:
         (folder / "new.txt").write_text("x")
-    assert [path.name for path in (project / "out").iterdir()] == ["new.txt"]
-    assert not (project / ".out.old").exists()
+    assert [path.name for path in out.iterdir()] == ["new.txt"] and leftovers(project) == []
 
 
 def test_json_is_standard_at_infinity_and_comes_back(project):
