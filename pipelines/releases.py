@@ -7,6 +7,7 @@ beside it. Set FEDLENS_LEDGERS to their place where a run has a folder of its ow
 import contextlib
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -149,8 +150,17 @@ def kept_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
 def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
     """Where `make` may keep what a killed run needs to go on with this very release: private, beside the store, and
     removed once the release is closed. It does not exist before `make` creates it."""
-    store = _store(ledgers, _names(releases))
-    return store.with_name(f".{store.name}.unfinished")
+    return _beside(_store(ledgers, _names(releases)))
+
+
+def unstored(folder: Path) -> list[str]:
+    """Fingerprints of closed releases of the ledgers in `folder` whose stored result is not there."""
+    return [part for parts, store in _closed(folder) if not store.exists() for part in parts]
+
+
+def outlived(folder: Path) -> list[Path]:
+    """What releases that are closed by now needed to go on with, left by a run that was killed as it removed it."""
+    return [left for _, store in _closed(folder) if (left := _beside(store)).exists()]
 
 
 def copy(store: Path, folder: Path) -> None:
@@ -179,8 +189,42 @@ def _names(releases: dict[str, Release]) -> dict[str, str]:
     return {client: release.fingerprint for client, release in releases.items()}
 
 
+def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
+    """(fingerprints of its parts, store) of every release in `folder` of which all parts are closed."""
+    with _told():
+        ledgers = {path.stem: Ledger(path, delta=1e-5).entries() for path in sorted(folder.glob("*.jsonl"))}
+    closed = {entry["fingerprint"] for entries in ledgers.values() for entry in entries if entry["event"] == "close"}
+    for parts in _parts(ledgers):
+        if closed.issuperset(parts):
+            yield parts, _place(folder, parts)
+
+
+def _parts(ledgers: dict[str, list[dict]]) -> list[list[str]]:
+    """Fingerprints of each release, by client: a joint one (its parameters name the client) has its parts at the same
+    place in every ledger, among those of its mechanism, data and seed."""
+    found: dict[tuple, list[str]] = {}
+    for client, entries in sorted(ledgers.items()):
+        before: Counter = Counter()
+        for entry in entries:
+            if entry["event"] == "open":
+                seed = entry["parameters"].get("seed")
+                joint = "client" in entry["parameters"]
+                kind = (entry["mechanism"], entry["version"], entry["data"], seed) if joint else (client,)
+                found.setdefault((*kind, before[kind]), []).append(entry["fingerprint"])
+                before[kind] += 1
+    return list(found.values())
+
+
 def _store(ledgers: dict[str, Ledger], names: dict[str, str]) -> Path:
-    """Returns ledgers/DATASET/releases/HASH: the hash of all parts' names, for a joint release is one thing."""
-    parts = "".join(names[client] for client in sorted(names))
+    """Returns the store of a release that one or several clients make together, by the names of its parts."""
     folder = next(iter(ledgers.values())).path.parent
-    return folder / "releases" / hashlib.sha256(parts.encode()).hexdigest()[:24]
+    return _place(folder, [names[client] for client in sorted(names)])
+
+
+def _place(folder: Path, parts: list[str]) -> Path:
+    """ledgers/DATASET/releases/HASH: the hash of all parts, for a joint release is one thing."""
+    return folder / "releases" / hashlib.sha256("".join(parts).encode()).hexdigest()[:24]
+
+
+def _beside(store: Path) -> Path:
+    return store.with_name(f".{store.name}.unfinished")

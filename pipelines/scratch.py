@@ -53,10 +53,26 @@ def unfinished(name: str) -> Iterator[Path | None]:
         shutil.rmtree(parent / name, ignore_errors=True)
 
 
-def _sweep(partial: Path) -> None:
+def swept() -> int:
+    """Removes the folders in the making that dead processes left. How many there were.
+
+    Raises:
+        OSError: `.scratch` cannot be written.
+    """
+    partial = SCRATCH / "partial"
+    if not partial.exists():
+        return 0
+    with _locked(SCRATCH / "partial.lock"):
+        return _sweep(partial)
+
+
+def _sweep(partial: Path) -> int:
+    removed = 0
     for leftover in partial.iterdir():
         with contextlib.suppress(OSError), _locked(leftover / "lock", fcntl.LOCK_NB):  # refused: its process lives
             shutil.rmtree(leftover)
+            removed += 1
+    return removed
 
 
 @contextlib.contextmanager
