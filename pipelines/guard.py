@@ -34,7 +34,7 @@ def problems(root: Path = Path(".")) -> list[str]:
         except UserError as error:
             found.append(str(error))
         except DvcException as error:
-            found.append(f"DVC cannot read this project: {error}")
+            found.append(f"DVC cannot read this project: {error}. If a crash left it so, `make recover` mends it.")
     # several checks read params.yaml, and each would tell the same mistake
     return list(dict.fromkeys(found))
 

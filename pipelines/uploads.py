@@ -12,7 +12,7 @@ from pipelines.files import sha256
 
 SUMS = "SHA256SUMS"
 EXPORT = ("images.npz", "grid.png", "card.json", "card.md", SUMS)
-INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json")
+INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json")
 HOLDS = {"data/synthetic": EXPORT, "models/initial": INITIAL}
 
 
