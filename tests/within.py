@@ -22,12 +22,19 @@ class Within(Project):
 
     def repro(self, *targets: str) -> list[str]:
         """`dvc repro`. Names of the stages whose command ran."""
+        return self._reproduced(list(targets) or None)
+
+    def _reproduced(self, targets: list[str] | None, **options: bool) -> list[str]:
         self.commands = []
         with self.entered() as patch, Repo(str(self.path)) as repo:
             patch.setattr("dvc.stage.run._run", self.command)
-            repo.reproduce(list(targets) or None)
+            repo.reproduce(targets, **options)
             names = {stage.cmd: stage.name for stage in repo.index.stages}
         return [names[command] for command in self.commands]
+
+    def forced(self, target: str) -> list[str]:
+        """`dvc repro -f -s`: the stage's command runs, whatever DVC has of it."""
+        return self._reproduced([target], force=True, single_item=True)
 
     def stage(self, name: str, *arguments: str) -> None:
         with self.entered():

@@ -1,0 +1,182 @@
+"""Runs of a tiny project that something befalls: each in a forked child of a warm process, or in a real `dvc repro`."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from project import ENV
+from within import Within
+
+ROOM = 200_000  # bytes, at most, that a full disk still has
+DAYS = 24 * 3600.0
+HUNG = 300.0  # seconds after which a run is taken for hung
+
+
+@dataclass
+class Run:
+    """`dvc repro` of a target in `path`; of everything where the target is None.
+
+    real: in processes of its own, as a user starts it. clock: None, or what draws its jumps.
+    """
+
+    path: Path
+    target: str | None
+    real: bool = False
+    clock: random.Random | None = None
+
+    def start(self) -> "Child":
+        if self.real:
+            asked = ["-f", "-s", self.target] if self.target else []
+            command = [sys.executable, "-m", "dvc", "repro", *asked]
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+            return Child(subprocess.Popen(command, cwd=self.path, env={**ENV, **os.environ}, **quiet).pid)
+        return forked(self.inside, self.path.parent / "said")
+
+    def inside(self) -> list[str]:
+        if self.clock:
+            jump(self.clock)
+        return reproduced(self.path, self.target)
+
+    def undisturbed(self) -> list[str]:
+        """Names of the stages whose command ran."""
+        return forked(self.inside, self.path.parent / "said").result()
+
+
+class Child:
+    """A process group of ours."""
+
+    def __init__(self, pid: int, answer: int | None = None):
+        self.pid, self.answer, self.status = pid, answer, None
+        self.began, self.lasted = time.monotonic(), 0.0
+
+    def ended(self) -> bool:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(status) if pid else None
+        return self.status is not None
+
+    def wait(self, seconds: float = HUNG) -> bool:
+        """Whether it ended by itself within so many seconds from its start."""
+        while not self.ended() and time.monotonic() - self.began < seconds:
+            time.sleep(0.002)
+        return self.ended()
+
+    def kill(self) -> None:
+        """The whole group, also what outlived its leader."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        while not self.ended():
+            time.sleep(0.002)
+        if self.answer is not None:
+            os.close(self.answer)
+            self.answer = None
+
+    def result(self):
+        with os.fdopen(self.answer) as answer:
+            self.answer = None
+            content = answer.read()
+        self.wait()
+        self.lasted = time.monotonic() - self.began
+        if self.status:
+            raise RuntimeError(content or f"the child ended with {self.status}")
+        return json.loads(content)
+
+
+def forked(function: Callable[[], object], said: Path) -> Child:
+    """A child in a process group of its own that calls `function`; `said` takes what it prints."""
+    reading, writing = os.pipe()
+    if pid := os.fork():
+        os.close(writing)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)  # here too, or a kill may come before the child has done it
+        return Child(pid, reading)
+    code = 1
+    try:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        os.close(reading)
+        quiet = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for number in (1, 2):
+            os.dup2(quiet, number)
+        os.write(writing, json.dumps(function()).encode())
+        code = 0
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+    finally:
+        os._exit(code)
+
+
+def reproduced(path: Path, target: str | None) -> list[str]:
+    """Names of the stages whose command ran. A target runs even where DVC sees no change: there is always a run to
+    kill, and its release comes from the store once it was made."""
+    project = Within(path)
+    if target is None:
+        return project.repro()
+    return project.forced(target)
+
+
+def jump(rng: random.Random) -> None:
+    """The clock of this process jumps by up to two days, back and forth, several times a second."""
+    real, real_ns, began = time.time, time.time_ns, time.time()
+    offsets = [rng.uniform(-2 * DAYS, 2 * DAYS) for _ in range(20)]
+    period = rng.uniform(0.02, 0.3)
+
+    def offset() -> float:
+        return offsets[int((real() - began) / period) % len(offsets)]
+
+    time.time = lambda: real() + offset()
+    time.time_ns = lambda: real_ns() + int(offset() * 1e9)
+
+
+def age(path: Path, rng: random.Random) -> None:
+    """Files of the checkout get times of up to two days ago or ahead, as a clock that was put right leaves them."""
+    folders = ("ledgers", ".scratch", "models", "data", ".dvc/tmp", ".dvc/cache")
+    files = [file for folder in folders for file in sorted((path / folder).rglob("*")) if file.is_file()]
+    for file in rng.sample(files, min(len(files), 20)):
+        at = time.time() + rng.uniform(-2 * DAYS, 2 * DAYS)
+        os.utime(file, (at, at))
+
+
+class Disk:
+    """A small file system of its own at `path`, which can be full. Needs the right to mount."""
+
+    def __init__(self, path: Path, megabytes: int):
+        self.path, self.ballast = path, path / "ballast"
+        path.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", path], check=True)
+
+    def fill(self, room: int) -> None:
+        about = os.statvfs(self.path)
+        free = about.f_bavail * about.f_frsize - room
+        if free > 0:
+            with contextlib.suppress(OSError), self.ballast.open("wb") as file:  # a run that writes is quicker
+                os.posix_fallocate(file.fileno(), 0, free)
+
+    def free(self) -> None:
+        self.ballast.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+
+def mounts(folder: Path) -> bool:
+    """Whether this process may mount."""
+    try:
+        Disk(folder / "probe", 1).remove()
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+def copied(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, symlinks=True)
