@@ -23,6 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
 from pipelines import paths, releases, scratch
 from pipelines.errors import UserError, told_in_a_sentence
 from pipelines.files import write_text
@@ -58,7 +61,7 @@ def recover() -> list[str]:
         before = {ledger.path: _entries(ledger) for ledger in _ledgers()}
         found = [what for mend in (_ledger_tails, _dvc, _folders, _git) for what in mend()]
         after = {ledger.path: _entries(ledger) for ledger in _ledgers()}
-    if before != after:
+    if any(after.get(path, [])[: len(entries)] != entries for path, entries in before.items()):
         raise UserError("A ledger holds other releases than before the recovery. Bring `ledgers/` back from a copy.")
     return found
 
@@ -199,9 +202,10 @@ def _results() -> Iterator[str]:
     if not RESULTS.exists():
         return
     lines = RESULTS.read_text(errors="replace").splitlines(keepends=True)
-    if _readable(lines):
-        return
     starts = [number for number, line in enumerate(lines) if STAGE.match(line)]
+    begins_well = not starts or _parsed("".join(lines[: starts[0]])).keys() >= {"schema", "stages"}
+    if not begins_well or _readable(lines):
+        return  # marks of a merge, for one, are no crash's
     whole = next((count for count in range(len(starts) - 1, 0, -1) if _readable(lines[: starts[count]])), 0)
     if whole:
         write_text(RESULTS, "".join(lines[: starts[whole]]))
@@ -214,15 +218,22 @@ def _readable(lines: list[str]) -> bool:
     """Whether DVC takes the head and the last stage; a file that was cut off is whole before that."""
     from dvc.dvcfile import Lockfile
     from dvc.exceptions import DvcException
-    from dvc.utils.serialize import parse_yaml
 
     starts = [number for number, line in enumerate(lines) if STAGE.match(line)]
-    head, last = lines[: starts[0]] if starts else lines, lines[starts[-1] :] if starts else []
+    head, last = (lines[: starts[0]], lines[starts[-1] :]) if starts else (lines, [])
     try:
-        content = parse_yaml("".join(head + last), str(RESULTS))
-        return bool(Lockfile.validate(content, str(RESULTS)))
-    except (DvcException, TypeError, AttributeError):
+        return bool(Lockfile.validate(_parsed("".join(head + last)), str(RESULTS)))
+    except DvcException:
         return False
+
+
+def _parsed(text: str) -> dict:
+    """Empty where it is not YAML, or not of names and values."""
+    try:
+        content = YAML(typ="safe").load(text)
+    except YAMLError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _written(lock: Path) -> set[str] | None:
@@ -242,16 +253,23 @@ def _outputs(locks: list[Path]) -> Iterator[str]:
     """Those that may be half there: named by a lock, or any where a lock is torn, and not what dvc.lock says.
 
     DVC removes such an output itself before it makes it again. Until then a stage that is run by hand would read it.
+
+    Raises:
+        UserError: DVC cannot read dvc.yaml, or what of dvc.lock no crash explains.
     """
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
     named = [_written(file) for file in locks]
-    with Repo() as repo:
-        for out in repo.index.outs:
-            possible = None in named or any(out.fs_path in each for each in named)
-            if possible and Path(out.fs_path).exists() and out.changed_checksum():
-                _vanish(Path(out.fs_path))
-                yield f"{Path(out.fs_path).relative_to(Path.cwd())}, which DVC had not finished"
+    try:
+        with Repo() as repo:
+            possible = [out for out in repo.index.outs if None in named or any(out.fs_path in each for each in named)]
+            half = [Path(out.fs_path) for out in possible if out.exists and out.changed_checksum()]
+    except DvcException as error:
+        raise UserError(f"DVC stopped: {error}. Mend that, then run `make recover` again.") from None
+    for folder in half:
+        _vanish(folder)
+        yield f"{folder.relative_to(Path.cwd())}, which DVC had not finished"
 
 
 def _temporary() -> Iterator[str]:

@@ -37,7 +37,7 @@ class Undisturbed:
             if not (path / name).exists():
                 yield f"{name} is not there"
         for client, fingerprints in clients.items():
-            entries = ledgers(path)[client].entries()
+            entries = entries_of(path, client)
             events = sorted((entry["fingerprint"], entry["event"]) for entry in entries)
             wanted = sorted((each, event) for each in fingerprints for event in ("open", "close"))
             if events != wanted:
@@ -104,6 +104,13 @@ def _litter(path: Path) -> Iterator[str]:
 
 def ledgers(path: Path) -> dict[str, Ledger]:
     return {file.stem: Ledger(file, delta=1e-5) for file in sorted((path / "ledgers/own").glob("*.jsonl"))}
+
+
+def entries_of(path: Path, client: str) -> list[dict]:
+    """None of a ledger that is not there, or broken: that is told beside."""
+    with contextlib.suppress(LedgerError, KeyError):
+        return ledgers(path)[client].entries()
+    return []
 
 
 def outputs(path: Path) -> list[str]:

@@ -227,11 +227,20 @@ def test_a_ledger_that_was_tampered_with_is_no_crash_and_nothing_is_touched(made
     assert (made.path / "dvc.lock").exists()
 
 
-@pytest.mark.parametrize("file", ["dvc.lock", ".dvc/tmp/rwlock"])
-def test_the_guard_says_what_mends_a_torn_file(made, file):
-    (made.path / file).write_text("")
-    if file == "dvc.lock":
-        assert [line for line in guard.problems(made.path) if "make recover" in line]
+def test_a_file_of_dvc_that_no_crash_explains_is_left_and_told(made):
+    """Conflict marks, for one: the last stage is whole."""
+    results = made.path / "dvc.lock"
+    results.write_text(results.read_text().replace("stages:\n", "stages:\n<<<<<<< ours\n", 1))
+    before = results.read_text()
+    died(made, OUTPUT)
+    with pytest.raises(UserError, match=r"DVC stopped: .*dvc\.lock.* Mend that"):
+        recover.recover()
+    assert results.read_text() == before
+
+
+def test_the_guard_says_what_mends_a_torn_file(made):
+    (made.path / "dvc.lock").write_text("")
+    assert [line for line in guard.problems(made.path) if "make recover" in line]
     assert recover.recover()
     assert not [line for line in guard.problems(made.path) if "make recover" in line]
 
