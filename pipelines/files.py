@@ -17,6 +17,8 @@ from safetensors.numpy import save as serialised
 from pipelines import scratch
 from pipelines.errors import UserError
 
+AGAIN = "Run the stage that makes it again; after a crash, `make recover` first."
+
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
@@ -60,7 +62,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         return load_file(path)
     except Exception as error:  # safetensors raises its own untyped errors
-        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+        raise UserError(f"Could not read {path}: {error}. {AGAIN}") from error
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -76,7 +78,7 @@ def read_json(path: Path) -> dict:
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+        raise UserError(f"Could not read {path}: {error}. {AGAIN}") from error
     require(path, content)
     return content
 
@@ -88,10 +90,10 @@ def require(path: Path, content: object, *fields: str) -> None:
     """
     if not isinstance(content, dict):
         lacking = ", ".join(map(repr, fields)) or "a mapping"
-        raise UserError(f"{path} lacks {lacking}. Run the stage that makes it again.")
+        raise UserError(f"{path} lacks {lacking}. {AGAIN}")
     lacking = [field for field in fields if field not in content]
     if lacking:
-        raise UserError(f"{path} lacks {', '.join(map(repr, lacking))}. Run the stage that makes it again.")
+        raise UserError(f"{path} lacks {', '.join(map(repr, lacking))}. {AGAIN}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -121,9 +123,9 @@ def read_csv(path: Path) -> list[dict]:
             text = file.read()
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
     except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"Could not read {path}: {error}. Run the stage that makes it again.") from error
+        raise UserError(f"Could not read {path}: {error}. {AGAIN}") from error
     if not text.endswith("\n") or any(None in row or None in row.values() for row in rows):
-        raise UserError(f"Could not read {path}: a line of it is cut. Run the stage that makes it again.")
+        raise UserError(f"Could not read {path}: a line of it is cut. {AGAIN}")
     return rows
 
 

@@ -55,7 +55,8 @@ def recover() -> list[str]:
         What was torn, a phrase each; empty where all is whole.
 
     Raises:
-        UserError: DVC or a stage is at work here, or a ledger was tampered with. Nothing was changed then.
+        UserError: DVC or a stage is at work here, or a ledger was tampered with: nothing was changed then. Or DVC
+            cannot read a file of its own that no crash explains.
     """
     with _alone():
         before = {ledger.path: _entries(ledger) for ledger in _ledgers()}
@@ -290,7 +291,9 @@ def _cached() -> Iterator[str]:
         whole = stat.S_IMODE(about.st_mode) == PROTECTED and about.st_size
         if whole or not OBJECT.fullmatch(file.name):
             continue
-        if hashlib.md5(file.read_bytes()).hexdigest() != f"{file.parent.name}{file.name}".removesuffix(".dir"):
+        with file.open("rb") as content:
+            found = hashlib.file_digest(content, "md5").hexdigest()
+        if found != f"{file.parent.name}{file.name}".removesuffix(".dir"):
             file.unlink()
             yield f"{file}, which was cut off"
 

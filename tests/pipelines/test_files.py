@@ -195,7 +195,7 @@ def test_json_is_standard_at_infinity_and_comes_back(project):
 def test_broken_json_is_one_sentence(project, text):
     path = project / "a.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"Could not read .*a\.json"):
+    with pytest.raises(UserError, match=r"Could not read .*a\.json.* after a crash, `make recover` first"):
         files.read_json(path)
     with pytest.raises(UserError, match="Could not read"):
         files.read_json(project / "absent.json")
