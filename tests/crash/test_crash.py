@@ -31,7 +31,7 @@ CELLS = {
     "dpsgd": "train_dp_baseline@own-dpsgd",
 }
 EVERYTHING = "dvc repro"
-EACH = 5  # faults of one checkout, before a run that nothing befalls
+EACH, EACH_WHOLE = 5, 10  # faults of one checkout, before a run that nothing befalls; of `dvc repro`, which takes long
 REAL = 1 / 8
 STEP = 8.0  # seconds of a whole `dvc repro` between two faults, at most
 MEGABYTES = 160
@@ -74,12 +74,11 @@ class Campaign:
             del self.kinds["full disk"]
 
     def faults(self, target: str, count: int) -> None:
-        """That many, in checkouts of `EACH`; then each checkout's run goes to its end."""
-        for done in range(0, count, EACH):
-            self.checkout(target, min(EACH, count - done))
-            print(
-                f"{target}: {min(done + EACH, count)} faults of {count}, {len(self.violations)} violations", flush=True
-            )
+        """That many, a few in each checkout, whose run then goes to its end."""
+        each = EACH_WHOLE if target == EVERYTHING else EACH
+        for done in range(0, count, each):
+            self.checkout(target, min(each, count - done))
+            print(f"{target}: {min(done + each, count)} of {count}, {len(self.violations)} violations", flush=True)
 
     def checkout(self, target: str, count: int) -> None:
         world, self.places = self.worlds[self.places % len(self.worlds)], self.places + 1
