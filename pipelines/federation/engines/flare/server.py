@@ -14,7 +14,7 @@ from pipelines.federation import outcome
 from pipelines.federation.engines.flare.carrier import Carrier, Lost
 from pipelines.federation.engines.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
 from pipelines.federation.leading import bounds, lead, shares_sets
-from pipelines.federation.protocol import SPENT, Refused, check_all_told, check_set
+from pipelines.federation.protocol import SPENT, Refused, check_set, check_told
 from pipelines.federation.runs import Run, named
 from pipelines.files import write_json, write_text
 
@@ -91,12 +91,15 @@ def _spent(carrier: Carrier) -> dict[str, dict]:
         log.warning("after the last round: %s", error)
         return {}
     for client, answer in answers:
+        figures = answer.get("scalars", {})
         try:
-            if answer.get("scalars"):
-                check_all_told(answer["scalars"], SPENT)
-                spent[client] = answer["scalars"]
+            check_told(figures, SPENT)
         except Refused as error:
             log.warning("after the last round, of %s: %s", client, error)
+        else:
+            # a run without noise has none
+            if figures:
+                spent[client] = figures
     return spent
 
 
