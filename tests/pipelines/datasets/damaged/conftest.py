@@ -1,0 +1,46 @@
+"""prepare on an own data set, as its command runs it."""
+
+import pytest
+from damage import ended
+from project import ROOT, tiny
+from ruamel.yaml import YAML
+
+from pipelines.config import Params
+from pipelines.datasets.containers import load
+from stages import prepare
+
+
+@pytest.fixture(scope="module")
+def params() -> dict:
+    content = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
+    tiny(content)
+    content["prepare"]["public_fraction"] = 0.0
+    return content
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw").mkdir()
+    return tmp_path / "raw"
+
+
+@pytest.fixture
+def prepared(params, tmp_path, capfd):
+    """Runs prepare as its command does; returns the error's text, or the number of records it wrote."""
+
+    def run(source: str, **changes) -> str | int:
+        content = {**params, "prepare": {**params["prepare"], **changes}}
+        content["profiles"] = {**params["profiles"], "own": {**params["profiles"]["own"], "source": source}}
+        said = ended(lambda: prepare.run(Params.model_validate(content), "own"))
+        partial = tmp_path / ".scratch/partial"
+        assert not partial.exists() or not list(partial.iterdir())
+        out, err = capfd.readouterr()
+        assert "Warning" not in err and "\x1b" not in out and all(line.isprintable() for line in out.splitlines())
+        made = tmp_path / "data/private/own/prepared"
+        if said is not None:
+            assert not made.exists()
+            return said
+        return sum(len(load(made / f"{part}.npz")) for part in ("pool", "test", "public"))
+
+    return run
