@@ -7,22 +7,20 @@ must hold between blocks, here.
 """
 
 import os
-import sys
 from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipelines.blocks.data import SMALLEST, Client, Network, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.blocks.dp import DP_BASELINES, DpBaselines, Dpsgd
 from pipelines.blocks.federation import Federation
 from pipelines.blocks.generators import GENERATORS, Synthesis
 from pipelines.blocks.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
-from pipelines.errors import UserError
+from pipelines.errors import UserError, told_in_a_sentence
 from pipelines.paths import RAW
-from pipelines.rules import Block, Name, Natural, mistake, sentences
+from pipelines.plain_yaml import read
+from pipelines.rules import Block, Name, Seed, mistake, sentences
 
 LEAST_FALL = 1e-3  # of planned noise
 LEAST_DECAY = 0.9  # of noise that follows the loss; DPFL-AGN prints 0.001 for one, which spends a budget in a step
@@ -42,7 +40,7 @@ def looks_at_images(settings: Block) -> str:
 
 
 class Params(Block):
-    seed: Natural
+    seed: Seed
     device: Literal["auto", "cpu", "cuda"]
     datasets: list[Name]
     clients: dict[Name, Client]
@@ -272,21 +270,26 @@ def load(path: Path = Path("params.yaml")) -> Params:
     Raises:
         UserError: with one sentence for each mistake in the file.
     """
-    try:
-        content = YAML(typ="safe").load(path.read_text())
-    except OSError as error:
-        raise UserError(f"Could not read {path}: {error.strerror}. Run from the project's root.") from None
-    except (YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise UserError(f"{path} is not valid YAML{f' (line {mark.line + 1})' if mark else ''}.") from None
+    content = read(path)
     try:
         return Params.model_validate(content)
     except ValidationError as error:
         raise UserError(sentences(error)) from None
 
 
+def _found(params: Params) -> str:
+    """One line about a file that is as it should be."""
+    counts = {
+        "data set": params.datasets,
+        "client": params.clients,
+        "generator": params.synthesis.generators,
+        "baseline": params.baselines.algorithms,
+        "noisy baseline": params.dp_baselines.algorithms,
+    }
+    parts = [f"{len(names)} {name}{'' if len(names) == 1 else 's'}" for name, names in counts.items()]
+    return f"params.yaml is valid: {', '.join(parts)}."
+
+
 if __name__ == "__main__":
-    try:
-        load()
-    except UserError as error:
-        sys.exit(f"Error: {error}")
+    with told_in_a_sentence():
+        print(_found(load()))

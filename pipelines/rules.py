@@ -2,8 +2,9 @@
 found, in one sentence."""
 
 import difflib
+import math
 import re
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -11,7 +12,9 @@ from pydantic_core import PydanticCustomError
 from pipelines.errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")  # a name becomes a folder and a part of a stage's name, joined by '-'
+LONGEST = 64  # characters of a name: a file system takes 255 for all parts together
 DVCS = ("nfiles", "size")  # keys that DVC leaves out where it compares: it would serve a stale run
+SHOWN = 200  # characters of a value in a sentence
 
 
 def number(kind: type, interval: str):
@@ -24,28 +27,62 @@ def number(kind: type, interval: str):
         above = is_number and (value > low if interval[0] == "(" else value >= low)
         below = is_number and (value < high if interval[-1] == ")" else value <= high)
         if not (above and below):
-            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+            raise _broken(rule)
         return kind(value)
 
     return Annotated[kind, BeforeValidator(check)]
 
 
+def _broken(rule: str) -> PydanticCustomError:
+    return PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+
+
 def _name(value):
     if not isinstance(value, str) or not NAME.fullmatch(value) or value in DVCS:
-        rule = f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}"
-        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        raise _broken(f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}")
+    if len(value) > LONGEST:
+        raise _broken(f"a name of at most {LONGEST} characters")
     return value
 
 
+def _text(value):
+    if not isinstance(value, str) or not value.isprintable() or len(value) > SHOWN:
+        raise _broken(f"a text of one line, without control characters and at most {SHOWN} characters long")
+    return value
+
+
+def _epsilon(value):
+    """A budget so small or large is never meant, and its noise would leave what a float can hold."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value > 0:
+        raise _broken("a float in (0, inf]")
+    if not (1e-6 <= value <= 1e9 or value == math.inf):
+        raise _broken("a float in [1e-6, 1e9], or .inf, which asks for no privacy")
+    return float(value)
+
+
+# Edges are those of sense, not of arithmetic: inside, whatever else is set, no noise, rate or sum overflows.
 Name = Annotated[str, BeforeValidator(_name)]
-Count = number(int, "[1, inf)")
-Natural = number(int, "[0, inf)")
-Positive = number(float, "(0, inf)")
-NonNegative = number(float, "[0, inf)")
-OpenFraction = number(float, "(0, 1)")
-Fraction = number(float, "[0, 1)")
-Share = number(float, "(0, 1]")
-Epsilon = number(float, "(0, inf]")
+Text = Annotated[str, BeforeValidator(_text)]
+Seed = number(int, "[0, 1e18]")
+Count = number(int, "[1, 1e6]")  # of rounds, steps, epochs, images of a batch, teachers
+Natural = number(int, "[0, 1e6]")
+Records = number(int, "[1, 1e9]")
+Side = number(int, "[1, 4096]")  # of an image, and its channels
+Width = number(int, "[1, 1e4]")  # of a layer
+Fraction = number(float, "[0, 0.999999]")
+OpenFraction = number(float, "[1e-6, 0.999999]")
+Share = number(float, "[1e-6, 1]")
+Part = number(float, "[1e-3, 0.999]")  # of a budget, the rest of which buys something too
+Epsilon = Annotated[float, BeforeValidator(_epsilon)]
+Delta = number(float, "[1e-15, 0.5]")
+Norm = number(float, "[1e-9, 1e9]")  # L2: a bound on what one record adds
+Multiplier = number(float, "[1e-9, 1e6]")  # noise deviation over sensitivity
+Factor = number(float, "[1e-3, 1e3]")  # around 1: on noise, on a weight, on a width
+Rate = number(float, "[1e-12, 1e3]")  # of learning
+Positive = number(float, "[1e-6, 1e9]")
+NonNegative = number(float, "[0, 1e6]")
+Seconds = number(float, "[1e-3, 1e7]")
 
 
 class Block(BaseModel):
@@ -59,7 +96,20 @@ def mistake(where: str, got: object, rule: str) -> UserError:
 
 
 def _sentence(name: str, owner: str, rule: str, got: object) -> str:
-    return f"The '{name}' parameter{f' of {owner}' if owner else ''} must be {rule}. Got {got!r} instead. (params.yaml)"
+    return f"The '{name}' parameter{f' of {owner}' if owner else ''} {_must(rule, got)}"
+
+
+def _must(rule: str, got: object) -> str:
+    return f"must be {rule}. Got {shown(got)} instead. (params.yaml)"
+
+
+def shown(value: object) -> str:
+    """`repr`, cut where that is long; an int of more digits than anyone reads by their number."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        digits = int(math.log10(2) * value.bit_length()) + 1
+        return f"an int of about {digits} digits"
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}.."
 
 
 def sentences(error: ValidationError, owner: str = "") -> str:
@@ -67,36 +117,62 @@ def sentences(error: ValidationError, owner: str = "") -> str:
 
     The same value under the same name is told once: a block that begins with `<<:` repeats the mistakes of another.
     """
+    block = next((block for block in _subclasses(Block) if block.__name__ == error.title), Block)
     told = {}
     for item in error.errors():
-        told.setdefault((item["loc"][-1:], item["type"], repr(item["input"])), _explain(item, owner))
+        told.setdefault((item["loc"][-1:], item["type"], shown(item["input"])), _explain(item, owner, block))
     return "\n".join(told.values())
 
 
-def _explain(item: dict, prefix: str) -> str:
-    """One pydantic error as a sentence: name, owner, rule, what was found."""
-    location = [str(part) for part in item["loc"] if part != "[key]"]
+def _explain(item: dict, prefix: str, block: type) -> str:
+    """One pydantic error as a sentence: name, owner, rule, what was found. block: what its location begins in."""
+    steps = [part for part in item["loc"] if part != "[key]"]
+    location = [part if str(part).isprintable() and len(str(part)) < SHOWN else shown(part) for part in steps]
     name = location[-1] if location else "params.yaml"
-    owner = ".".join(filter(None, [prefix, *location[:-1]]))
+    path = list(filter(None, [prefix, *map(str, location[:-1])]))
+    owner = ".".join(path)
     of = f" of {owner}" if owner else ""
     if item["type"] == "missing":
         return f"The '{name}' parameter{of} is missing. (params.yaml)"
     if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, _known_names(), n=1)
-        return f"The '{name}' parameter{of} is unknown{f', did you mean {near[0]!r}?' if near else '.'} (params.yaml)"
+        near = _nearest(name, _fields(block, steps[:-1]))
+        return f"The '{name}' parameter{of} is unknown{f', did you mean {near!r}?' if near else '.'} (params.yaml)"
     rule = {
         "literal_error": f"one of {item.get('ctx', {}).get('expected')}",
         "model_type": "a mapping",
+        "dict_type": "a mapping",
+        "list_type": "a list",
         "invalid_key": "a name, not a number",
         "too_short": "a list of three",  # the one list with a length is a profile's shape
         "too_long": "a list of three",
     }
     plain = item["msg"].removeprefix("must be ").removeprefix("Input should be ")
-    return _sentence(name, owner, rule.get(item["type"], plain), item["input"])
+    asked = rule.get(item["type"], plain)
+    if isinstance(name, int):
+        return f"Item {name + 1} of the list {owner} {_must(asked, item['input'])}"
+    return _sentence(name, owner, asked, item["input"])
 
 
-def _known_names() -> list[str]:
-    return sorted({name for block in _subclasses(Block) for name in block.model_fields})
+def _nearest(name: str, known: list[str]) -> str | None:
+    """What may have been meant: a name of nearly the same letters, or one that begins as it does or it as that."""
+    near = difflib.get_close_matches(name, known, n=1)
+    begun = [other for other in known if name and (other.startswith(name) or name.startswith(other))]
+    return next(iter([*near, *begun]), None)
+
+
+def _fields(block: type, location: list) -> list[str]:
+    """What the block at `location` may hold."""
+    for step in location:
+        held = block.model_fields.get(step) if issubclass(block, Block) else None
+        block = _inner(held.annotation if held else block)
+    return sorted(block.model_fields)
+
+
+def _inner(annotation) -> type:
+    """The block that an annotation such as `dict[Name, Client]` or `LowEpsilon | None` is about."""
+    if isinstance(annotation, type) and issubclass(annotation, Block):
+        return annotation
+    return next((block for block in map(_inner, get_args(annotation)) if block is not Block), Block)
 
 
 def _subclasses(block: type) -> list[type]:

@@ -1,7 +1,6 @@
 """params.yaml as it is shipped, changed at one place, and what config.py says of it."""
 
 import json
-import types
 
 import pytest
 from project import ROOT
@@ -31,7 +30,7 @@ def shipped() -> dict:
 def load(content):
     """As if params.yaml held `content`: parsing takes 30 ms, and there are a thousand cases."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config, "YAML", lambda typ: types.SimpleNamespace(load=lambda text: content))
+        patch.setattr(config, "read", lambda path: content)
         return config.load(ROOT / "params.yaml")
 
 

@@ -6,13 +6,24 @@ from annotated_types import Len
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from pipelines.rules import Block, Count, Epsilon, Fraction, Name, NonNegative, OpenFraction, Positive, number
+from pipelines.rules import (
+    Block,
+    Delta,
+    Epsilon,
+    Fraction,
+    Name,
+    OpenFraction,
+    Records,
+    Side,
+    Text,
+    number,
+)
 
 MOST_CHARACTERS = 60  # of a class's name
 
 
 class Prepare(Block):
-    root: str
+    root: Text
     on_unreadable: Literal["fail", "skip"] = "fail"
     test_fraction: OpenFraction
     public_fraction: Fraction
@@ -20,48 +31,51 @@ class Prepare(Block):
 
 class SmallClient(Block):
     client: Name
-    train_records: number(int, "[4, inf)")
+    train_records: number(int, "[4, 1e9]")
 
 
 class Partition(Block):
     scheme: Literal["dirichlet", "shards", "quantity", "iid"]
     clients: list[Name]
-    alpha: Positive
-    shards_per_client: Count
-    min_records: Count
+    alpha: number(float, "[1e-6, 1e6]")
+    shards_per_client: number(int, "[1, 1e4]")
+    min_records: Records
     validation_fraction: OpenFraction
     test_fraction: OpenFraction
     small: SmallClient | None
 
 
 class Privacy(Block):
-    delta: OpenFraction
+    delta: Delta
     noise: Literal["os_entropy", "seeded_for_tests"]
 
 
 class Client(Block):
     epsilon: Epsilon
-    delta: OpenFraction | None = None
+    delta: Delta | None = None
     lifetime_epsilon: Epsilon | None = None
-    lifetime_delta: OpenFraction | None = None
+    lifetime_delta: Delta | None = None
 
 
 class Quality(Block):
     extractor: Literal["small_gray", "inception"]
-    inception_weights: str | None
-    repeats: Count
+    inception_weights: Text | None
+    repeats: number(int, "[1, 1e4]")
     min_tstr_accuracy: Fraction
     min_recall: Fraction
     on_failure: Literal["warn", "fail"]
 
 
+Warp = number(float, "[0, 1e3]")  # radians, pixels or grey levels
+
+
 class Augmentation(Block):
-    rotation: NonNegative
+    rotation: Warp
     scale: Fraction
-    shear: NonNegative
-    shift: NonNegative
-    elastic: NonNegative
-    noise: NonNegative
+    shear: Warp
+    shift: Warp
+    elastic: Warp
+    noise: Warp
 
 
 Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
@@ -88,13 +102,13 @@ class Profile(Block):
     images."""
 
     source: Literal[PublicSource, "folder", "npz"]
-    shape: Annotated[list[Count], Len(3, 3)]
-    classes: number(int, "[2, inf)")
+    shape: Annotated[list[Side], Len(3, 3)]
+    classes: number(int, "[2, 1e5]")
     class_names: ClassNames = None
-    licence: str
+    licence: Text
     classifier: Network
     augmentation: Augmentation | None
-    images: number(int, "[4, inf)")
+    images: number(int, "[4, 1e6]")
     public_fraction: Fraction | None
     training: dict[Name, dict]
     datalens: dict

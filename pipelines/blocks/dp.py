@@ -5,16 +5,29 @@ from typing import Literal
 from pipelines.blocks.data import Network
 from pipelines.blocks.generators import WarmStart
 from pipelines.blocks.training import Fedprox
-from pipelines.rules import Block, Count, Fraction, OpenFraction, Positive, Share
+from pipelines.rules import (
+    Block,
+    Count,
+    Factor,
+    Fraction,
+    Multiplier,
+    Norm,
+    OpenFraction,
+    Part,
+    Rate,
+    Records,
+    Share,
+    number,
+)
 
 LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
-CLIPPING_NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send
+CLIPPING_NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send, those of rules.Norm
 
 
 class SharedWarmStart(WarmStart):
     """share: of mu squared."""
 
-    share: OpenFraction
+    share: Part
 
 
 class Dpsgd(Block):
@@ -22,24 +35,24 @@ class Dpsgd(Block):
     local_steps: Count
     local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"]
     most_local_steps: Count
-    prior_distance: Positive
+    prior_distance: number(float, "[1e-6, 1e6]")
     sampling_rate: OpenFraction
-    expected_lot: Positive
-    noise_multiplier: Positive | None
+    expected_lot: number(float, "[1e-3, 1e9]")
+    noise_multiplier: Multiplier | None
     noise_control: Literal["const", "scheduled", "falling_loss", "plateau"]
     noise_decay: Share
-    noise_threshold: Positive
-    noise_least: Positive
+    noise_threshold: number(float, "[1e-9, 1e3]")
+    noise_least: Multiplier
     clipping: Literal["const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"]
-    clipping_norm: Positive
-    clipping_factor: Positive
+    clipping_norm: Norm
+    clipping_factor: Factor
     clipping_quantile: OpenFraction
-    clipping_rate: Positive
-    clipping_noise: Positive
+    clipping_rate: Factor
+    clipping_noise: Factor
     allow_nonprivate: bool
     control_variates: bool
     optimiser: Literal["sgd", "adam", "adam_corrected"]
-    learning_rate: Positive
+    learning_rate: Rate
     momentum: Fraction
     averaging: Fraction
     network: Network | None
@@ -49,8 +62,8 @@ class Dpsgd(Block):
 
 class Nbafl(Fedprox):
     bound: Literal["sound", "paper"]
-    clipping_norm: Positive
-    records: Count
+    clipping_norm: Norm
+    records: Records
     network: Network | None
     activation: Literal["relu", "tanh"]
     warm_start: SharedWarmStart | None

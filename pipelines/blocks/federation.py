@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from pipelines.rules import Block, Positive
+from pipelines.rules import Block, Seconds
 
 
 class Federation(Block):
     engine: Literal["inprocess", "nvflare"]
     mode: Literal["local", "remote"]
     on_loss: Literal["fail", "skip"]
-    start_timeout: Positive
-    reply_timeout: Positive
-    ping_timeout: Positive
+    start_timeout: Seconds
+    reply_timeout: Seconds
+    ping_timeout: Seconds

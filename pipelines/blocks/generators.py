@@ -3,7 +3,20 @@
 from typing import Literal
 
 from pipelines.blocks.data import Augmentation
-from pipelines.rules import Block, Count, Fraction, Natural, NonNegative, OpenFraction, Positive, Share, number
+from pipelines.rules import (
+    Block,
+    Count,
+    Factor,
+    Fraction,
+    Natural,
+    Norm,
+    Part,
+    Positive,
+    Rate,
+    Share,
+    Width,
+    number,
+)
 
 TeacherNetwork = Literal["mlp", "compact", "paper"]
 GeneratorNetwork = Literal["mlp", "paper", "conv"]
@@ -16,7 +29,7 @@ class Datalens(Block):
     steps: Count
     batch: Count
     top_k: Count
-    clip: NonNegative
+    clip: number(float, "[0, 1e9]")
     stochastic: bool
     threshold: Share | None
     centre_votes: bool
@@ -26,30 +39,30 @@ class Datalens(Block):
     teacher_steps: Count
     teacher_warmup: Natural
     generator_steps: Count
-    step_length: Positive
-    learning_rate: Positive
-    generator_learning_rate: Positive
-    teacher_hidden: Count
-    latent: Count
+    step_length: Factor
+    learning_rate: Rate
+    generator_learning_rate: Rate
+    teacher_hidden: Width
+    latent: Width
     weak_plan: Literal["refuse", "warn"]
 
 
 class LowEpsilon(Block):
     below: Positive
-    residual_clip: Positive
-    first_share: OpenFraction
-    inflation: Positive
+    residual_clip: Norm
+    first_share: Part
+    inflation: Factor
 
 
 class DpMoments(Block):
     centre: number(float, "[0, 1]")
     cutoff: Count
-    clip: Positive
-    count_weight: Positive
-    residual_clip: Positive
-    first_share: OpenFraction
-    inflation: Positive
-    contrast: Positive
+    clip: Norm
+    count_weight: Factor
+    residual_clip: Norm
+    first_share: Part
+    inflation: Factor
+    contrast: Factor
     low_epsilon: LowEpsilon | None
 
 
@@ -57,14 +70,14 @@ class WarmStart(Block):
     images: Count
     epochs: Count
     batch: Count
-    learning_rate: Positive
+    learning_rate: Rate
 
 
 class DpTeacher(DpMoments):
-    teacher_share: OpenFraction
+    teacher_share: Part
     steps: Count
-    clipping_norm: Positive
-    learning_rate: Positive
+    clipping_norm: Norm
+    learning_rate: Rate
     momentum: Fraction
     averaging: Fraction
     classifier: Literal["mlp", "cnn"]
@@ -73,13 +86,13 @@ class DpTeacher(DpMoments):
 
 
 class DpMerf(Block):
-    features: Count
+    features: number(int, "[2, 1e6]")
     length_scale: Positive
-    count_weight: Positive
+    count_weight: Factor
     network: Literal["mlp", "cnn"]
     steps: Count
-    batch: number(int, "[2, inf)")
-    learning_rate: Positive
+    batch: number(int, "[2, 1e6]")
+    learning_rate: Rate
 
 
 class Gan(Block):
@@ -87,10 +100,10 @@ class Gan(Block):
     discriminator_network: TeacherNetwork
     wrong_labels: bool
     steps: Count
-    batch: number(int, "[2, inf)")
-    learning_rate: Positive
-    hidden: Count
-    latent: Count
+    batch: number(int, "[2, 1e6]")
+    learning_rate: Rate
+    hidden: Width
+    latent: Width
 
 
 GENERATORS = {

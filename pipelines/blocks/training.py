@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from pipelines.rules import Block, Count, Fraction, Name, NonNegative, OpenFraction, Positive, Share, number
+from pipelines.rules import Block, Count, Fraction, Name, NonNegative, OpenFraction, Rate, Share, number
 
 # what one model for all clients, made of synthetic sets, can come from
 OneModel = Literal[
@@ -29,14 +29,14 @@ class Meta(Block):
 
     rounds: Count
     order: Literal["first", "second"]
-    inner_learning_rate: Positive
+    inner_learning_rate: Rate
     inner_steps: Count
-    outer_learning_rate: Positive
+    outer_learning_rate: Rate
     outer_optimiser: Literal["adam", "sgd"]
     query_fraction: OpenFraction
     batch: Count
     weights: Literal["uniform", "size_of_set", "epsilon"]
-    rho: Positive
+    rho: number(float, "[1e-3, 1e6]")
     ema: bool
     zeta: Share
     cosine: bool
@@ -61,7 +61,7 @@ class PppflPaper(Meta):
 class FineTune(Block):
     epochs: Count
     batch: Count
-    learning_rate: Positive
+    learning_rate: Rate
     patience: Count
     every: Count | None
     shared_every: Count | None
@@ -79,7 +79,7 @@ class Local(Block):
 class Pooled(Block):
     epochs: Count
     batch: Count
-    learning_rate: Positive
+    learning_rate: Rate
 
 
 class LocalSgd(Block):
@@ -91,7 +91,7 @@ class LocalSgd(Block):
     rounds: Count
     local_epochs: Count
     batch: Count
-    learning_rate: Positive
+    learning_rate: Rate
     momentum: Fraction
 
 
@@ -139,5 +139,5 @@ class NewClients(Block):
     labels: list[Count]
     draws: Count
     steps: Count
-    learning_rate: Positive
+    learning_rate: Rate
     algorithms: list[OneModel]

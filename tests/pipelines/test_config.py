@@ -59,6 +59,13 @@ def test_the_shipped_parameters_are_valid():
     load(shipped())
 
 
+def named(path: tuple) -> str:
+    """How a sentence about the value at `path` begins."""
+    if isinstance(path[-1], int):
+        return f"Item {path[-1] + 1} of the list {'.'.join(map(str, path[:-1]))} "
+    return f"The '{path[-1]}' parameter"
+
+
 BAD = [-1, -0.5, math.nan, -math.inf, "3", "much", True, [1], {"a": 1}]
 
 
@@ -67,7 +74,7 @@ def test_a_bad_number_is_one_sentence_that_names_it(path):
     for bad in BAD:
         lines = mistakes(changed(path, bad))
         assert len(lines) == 1
-        assert lines[0].startswith(f"The '{path[-1]}' parameter")
+        assert lines[0].startswith(named(path))
         assert "must be a" in lines[0] or "must be one" in lines[0]
         assert lines[0].endswith(f"Got {bad!r} instead. (params.yaml)")
 
@@ -169,21 +176,25 @@ def test_names_in_lists_are_checked_too(path):
         (("clients",), {"c9": {"epsilon": 1.0}}, "'partition.clients'"),
         (("partition", "clients"), ["c0", "c1", "c1"], "none twice"),
         (("partition", "small"), {"client": "c9", "train_records": 4}, "'partition.clients'"),
-        (("partition", "small"), {"client": "c1", "train_records": 3}, "[4, inf)"),
+        (("partition", "small"), {"client": "c1", "train_records": 3}, "[4, 1e9]"),
         (("partition", "test_fraction"), 0.95, "below 1 - validation_fraction"),
         (("partition", "scheme"), "random", "one of 'dirichlet', 'shards', 'quantity' or 'iid'"),
         (("privacy", "noise"), "none", "one of 'os_entropy' or 'seeded_for_tests'"),
         (("synthesis", "generators"), ["dp_marf"], "one of 'datalens'"),
         (("profiles", "digits", "shape"), [8, 8], "three"),
         (("profiles", "digits", "shape"), [8, 8, 1, 1], "three"),
-        (("profiles", "digits", "shape"), [8, 0, 1], "[1, inf)"),
+        (
+            ("profiles", "digits", "shape"),
+            [8, 0, 1],
+            "Item 2 of the list profiles.digits.shape must be an int in [1, 4096]. Got 0",
+        ),
         (("profiles", "digits", "classifier"), "cnn", "'mlp' for images below 16x16"),
         (("meta", "ema"), "yes", "boolean"),
         (("meta",), None, "a mapping"),
         (("meta",), 3, "a mapping"),
         (("clients", "c0"), 3.0, "a mapping"),
         (("synthesis", "gan"), None, "a mapping"),
-        (("profiles", "digits", "gan"), None, "dictionary"),
+        (("profiles", "digits", "gan"), None, "a mapping"),
     ],
 )
 def test_blocks_that_disagree_are_one_sentence(path, bad, said):
@@ -201,6 +212,89 @@ def test_each_mistake_has_its_own_line():
     content["meta"]["rounds"] = 0
     content["meta"]["extra"] = 1
     assert len(mistakes(content)) == 3
+
+
+@pytest.mark.parametrize(
+    "path, near",
+    [
+        (("clients", "c0", "eps"), "epsilon"),
+        (("clients", "c0", "lifetime"), "lifetime_epsilon"),
+        (("partition", "small", "train"), "train_records"),
+        (("dp_baselines", "dpsgd_warm", "warm_start", "img"), "images"),
+        (("profiles", "digits", "training", "fedprox"), "mu"),
+    ],
+)
+def test_what_may_have_been_meant_is_a_name_that_the_block_may_hold(path, near):
+    wrong = {"mu2": 1.0} if path[-1] == "fedprox" else 1.0
+    (line,) = mistakes(changed(path, wrong))
+    assert line.endswith(f"is unknown, did you mean {near!r}? (params.yaml)")
+
+
+def test_nothing_is_suggested_where_nothing_is_near():
+    (line,) = mistakes(changed(("clients", "c0", "steps"), 1))
+    assert line == "The 'steps' parameter of clients.c0 is unknown. (params.yaml)"
+
+
+def test_an_item_of_a_list_is_counted_from_one():
+    (line,) = mistakes(changed(("synthesis", "generators"), ["dp_moments", "dp_marf"]))
+    assert line.startswith("Item 2 of the list synthesis.generators must be one of 'datalens'")
+    assert line.endswith("Got 'dp_marf' instead. (params.yaml)")
+
+
+@pytest.mark.parametrize(
+    "path, bad",
+    [
+        (("clients", "c0", "epsilon"), 10**400),
+        (("clients", "c0", "epsilon"), 1e-300),
+        (("clients", "c0", "epsilon"), 1e300),
+        (("clients", "c0", "delta"), 1e-320),
+        (("seed",), 10**400),
+        (("privacy", "delta"), 1e-320),
+        (("partition", "alpha"), 1e300),
+        (("dp_baselines", "nbafl", "rounds"), 10**400),
+        (("dp_baselines", "dpsgd", "noise_multiplier"), 1e200),
+        (("dp_baselines", "dpsgd", "sampling_rate"), 0.9999999999999999),
+        (("dp_baselines", "dpsgd", "clipping_norm"), 1e300),
+        (("dp_baselines", "dpsgd", "clipping_noise"), 1e-200),
+        (("dp_baselines", "nbafl", "clipping_norm"), 1e300),
+        (("synthesis", "dp_moments", "first_share"), 1e-300),
+        (("synthesis", "dp_moments", "count_weight"), 1e-300),
+        (("synthesis", "dp_merf", "features"), 1),
+        (("synthesis", "dp_teacher", "clipping_norm"), 1e300),
+        (("meta", "rho"), 1e-320),
+        (("profiles", "digits", "images"), 10**18),
+    ],
+)
+def test_a_number_beyond_all_sense_is_refused_by_a_rule(path, bad):
+    (line,) = mistakes(changed(path, bad))
+    got = "an int of about 401 digits" if bad == 10**400 else repr(bad)
+    assert line.startswith(f"The '{path[-1]}' parameter") and f"Got {got} instead" in line
+
+
+def test_a_finite_epsilon_is_kept_from_what_floats_cannot_hold():
+    (line,) = mistakes(changed(("clients", "c0", "epsilon"), 1e-300))
+    assert "must be a float in [1e-6, 1e9], or .inf, which asks for no privacy" in line
+
+
+def test_a_number_keeps_its_type():
+    params = load(changed(("clients", "c0", "epsilon"), 3))
+    assert type(params.clients["c0"].epsilon) is float and type(params.meta.rounds) is int
+
+
+@pytest.mark.parametrize(
+    "path", [("prepare", "root"), ("profiles", "digits", "licence"), ("quality", "inception_weights")]
+)
+@pytest.mark.parametrize("bad", ["a\0b", "a\nb", "\ud800", "x" * 201])
+def test_a_text_that_no_file_can_hold_is_refused(path, bad):
+    (line,) = mistakes(changed(path, bad))
+    assert "a text of one line" in line
+
+
+def test_a_long_name_is_no_name():
+    content = shipped()
+    content["clients"]["c" * 65] = {"epsilon": 1.0}
+    (line,) = mistakes(content)
+    assert "a name of at most 64 characters" in line
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", "seed: [1", "seed: 1\nseed: 2", "a: !!python/object:os.system b", "\0"])
@@ -221,19 +315,31 @@ def test_a_file_in_another_encoding_or_absent_is_one_sentence(tmp_path):
         config.load(tmp_path / "absent.yaml")
 
 
-def test_the_command_checks_the_file_of_the_working_folder(tmp_path):
-    with (tmp_path / "params.yaml").open("w") as file:
-        YAML(typ="safe").dump(changed(("seed",), -1), file)
-    run = subprocess.run(
+def command(folder, content: dict) -> subprocess.CompletedProcess:
+    """`python -m pipelines.config` where params.yaml holds `content`."""
+    with (folder / "params.yaml").open("w") as file:
+        YAML(typ="safe").dump(content, file)
+    return subprocess.run(
         [sys.executable, "-m", "pipelines.config"],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
+
+
+def test_the_command_says_in_one_line_that_all_is_well(tmp_path):
+    run = command(tmp_path, shipped())
+    assert (run.returncode, run.stderr) == (0, "")
+    said = "params.yaml is valid: 1 data set, 2 clients, 2 generators, 14 baselines, 6 noisy baselines.\n"
+    assert run.stdout == said
+
+
+def test_the_command_checks_the_file_of_the_working_folder(tmp_path):
+    run = command(tmp_path, changed(("seed",), -1))
     assert run.returncode == 1
     assert run.stderr.strip().splitlines() == [
-        "Error: The 'seed' parameter must be an int in [0, inf). Got -1 instead. (params.yaml)"
+        "Error: The 'seed' parameter must be an int in [0, 1e18]. Got -1 instead. (params.yaml)"
     ]
 
 

@@ -157,7 +157,7 @@ def test_settings_of_a_network_that_cannot_be_are_one_sentence(path, bad, said):
         (("new_clients", "labels"), [16, 8], "'labels' parameter of new_clients must be a list of at least one"),
         (("new_clients", "labels"), [8, 8], "rising"),
         (("new_clients", "labels"), [], "rising"),
-        (("new_clients", "labels"), [0, 8], "an int in [1, inf)"),
+        (("new_clients", "labels"), [0, 8], "Item 1 of the list new_clients.labels must be an int in [1, 1e6]. Got 0"),
         (("new_clients", "algorithms"), [], "at least one name"),
         (("new_clients", "algorithms"), ["pooled", "pooled"], "none twice"),
         (("new_clients", "algorithms"), ["fedavg_real"], "one of 'pppfl', 'random_init', 'pooled'"),

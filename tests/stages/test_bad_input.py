@@ -29,9 +29,12 @@ PARAMETERS = {
     ),
     "wrong type": (
         lambda p: p["meta"].update(rounds="many"),
-        "The 'rounds' parameter of meta must be an int in [1, inf).",
+        "The 'rounds' parameter of meta must be an int in [1, 1e6].",
     ),
-    "a bool is no number": (lambda p: p.update(seed=True), "The 'seed' parameter must be an int in [0, inf). Got True"),
+    "a bool is no number": (
+        lambda p: p.update(seed=True),
+        "The 'seed' parameter must be an int in [0, 1e18]. Got True",
+    ),
     "epsilon of zero": (
         lambda p: p["clients"]["c0"].update(epsilon=0),
         "The 'epsilon' parameter of clients.c0 must be a float in (0, inf]. Got 0 instead. (params.yaml)",
@@ -42,11 +45,11 @@ PARAMETERS = {
     ),
     "delta of one": (
         lambda p: p["privacy"].update(delta=1.0),
-        "The 'delta' parameter of privacy must be a float in (0, 1). Got 1.0 instead.",
+        "The 'delta' parameter of privacy must be a float in [1e-15, 0.5]. Got 1.0 instead.",
     ),
     "delta of zero": (
         lambda p: p["clients"]["c0"].update(delta=0.0),
-        "'delta' parameter of clients.c0 must be a float in (0, 1)",
+        "'delta' parameter of clients.c0 must be a float in [1e-15, 0.5]",
     ),
     "slash in a name": (
         lambda p: p["clients"].update({"a/b": {"epsilon": 1.0}}),

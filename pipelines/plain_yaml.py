@@ -1,0 +1,172 @@
+"""Plain data from a YAML file that a user wrote: a sentence for each way in which it may be none.
+
+The text is looked through event by event before anything is built from it, so that a file whose blocks lie thousands
+deep, or whose aliases stand for millions of values, is refused at once.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ruamel.yaml import YAML, events
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import ScalarNode
+
+from pipelines.errors import UserError
+
+LARGEST = 1_000_000  # bytes of a file
+DEEPEST = 20  # blocks within one another, where an alias counts as what it stands for
+MOST = 50_000  # values, likewise
+DIGITS = 1_000  # of an int
+
+
+class Constructor(SafeConstructor):
+    """ruamel.yaml's, where a number that Python cannot hold is a mistake with a line."""
+
+    def construct_yaml_int(self, node: ScalarNode) -> int:
+        if len(node.value) > DIGITS:
+            raise ConstructorError(None, None, f"found an int of more than {DIGITS} digits", node.start_mark)
+        return _constructed(super().construct_yaml_int, node)
+
+    def construct_yaml_float(self, node: ScalarNode) -> float:
+        value = _constructed(super().construct_yaml_float, node)
+        if math.isinf(value) and "inf" not in node.value.lower():
+            problem = "found a float beyond 1.8e308, which would be read as infinity"
+            raise ConstructorError(None, None, problem, node.start_mark)
+        return value
+
+
+for kind in ("int", "float"):
+    Constructor.add_constructor(f"tag:yaml.org,2002:{kind}", getattr(Constructor, f"construct_yaml_{kind}"))
+
+
+def read(path: Path) -> dict:
+    """The mapping that the file holds.
+
+    Raises:
+        UserError: there is no file, it is no UTF-8, no YAML, no mapping, or too large or too deep to be meant.
+    """
+    text = _text(path)
+    try:
+        _check(YAML(typ="safe", pure=True).parse(text))
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Constructor = Constructor
+        content = yaml.load(text)
+    except UserError as error:
+        raise UserError(f"{path} {error}") from None
+    except YAMLError as error:
+        raise UserError(f"{path} is not valid YAML{_told(error, text)}.") from None
+    except (ValueError, KeyError) as error:  # a tag such as !!bool, or a date, whose value is none
+        raise UserError(f"{path} is not valid YAML: {error}.") from None
+    if content is None:
+        raise UserError(f"{path} is empty.")
+    if not isinstance(content, dict):
+        kind = {list: "a list"}.get(type(content), "a single value")
+        raise UserError(f"{path} must hold a mapping, of names such as 'seed' and their values. It holds {kind}.")
+    return content
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UserError(f"Could not read {path}: {error.strerror}. Run from the project's root.") from None
+    if len(content) > LARGEST:
+        raise UserError(f"{path} is larger than {LARGEST:,} bytes, which no file of parameters is.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise UserError(
+            f"{path} is not valid YAML (line {line}): byte {content[error.start]:#04x} is no UTF-8."
+        ) from None
+
+
+def _check(found: Iterable[events.Event]) -> None:
+    """
+    Raises:
+        UserError: how the file is too deep or too large, or what is wrong with an anchor; without the file's name.
+    """
+    measure = _Measure()
+    for event in found:
+        measure.see(event, event.start_mark.line + 1)
+
+
+@dataclass
+class _Open:
+    """A mapping or a list before its end. values, levels: in it so far, itself included."""
+
+    anchor: str | None
+    values: int = 1
+    levels: int = 1
+
+
+class _Measure:
+    """How large and deep the file is once it is built. named: {anchor: (values, levels)}, None before its end."""
+
+    def __init__(self):
+        self.blocks: list[_Open] = []
+        self.named: dict[str | None, tuple[int, int] | None] = {}
+        self.lines: dict[str, int] = {}
+
+    def see(self, event: events.Event, line: int) -> None:
+        if isinstance(event, events.AliasEvent):
+            self._add(self._stands_for(event.anchor, line), line)
+        elif isinstance(event, events.ScalarEvent):
+            self._name(event.anchor, (1, 0), line)
+            self._add((1, 0), line)
+        elif isinstance(event, events.MappingStartEvent | events.SequenceStartEvent):
+            self._name(event.anchor, None, line)
+            self.blocks.append(_Open(event.anchor))
+            self._check_depth(len(self.blocks), line)
+        elif isinstance(event, events.MappingEndEvent | events.SequenceEndEvent):
+            block = self.blocks.pop()
+            self.named[block.anchor] = block.values, block.levels
+            self._add((block.values, block.levels), line)
+
+    def _name(self, anchor: str | None, measured: tuple[int, int] | None, line: int) -> None:
+        if anchor in self.lines:
+            first = self.lines[anchor]
+            raise UserError(f"has the anchor '&{anchor}' twice, in lines {first} and {line}: give one another name.")
+        if anchor:
+            self.named[anchor], self.lines[anchor] = measured, line
+
+    def _stands_for(self, anchor: str, line: int) -> tuple[int, int]:
+        found = self.named.get(anchor, (1, 0))  # of an alias to nothing the parser tells
+        if found is None:
+            raise UserError(f"has an alias inside of what it names, '*{anchor}' in line {line}.")
+        return found
+
+    def _add(self, measured: tuple[int, int], line: int) -> None:
+        """A value that is whole, to the block that it stands in."""
+        values, levels = measured
+        self._check_depth(len(self.blocks) + levels, line)
+        if self.blocks:
+            block = self.blocks[-1]
+            block.values, block.levels = block.values + values, max(block.levels, levels + 1)
+            if block.values > MOST:
+                raise UserError(f"has more than {MOST:,} values, each alias counted as what it names, in line {line}.")
+
+    def _check_depth(self, levels: int, line: int) -> None:
+        if levels > DEEPEST:
+            raise UserError(f"has more than {DEEPEST} blocks within one another, in line {line}.")
+
+
+def _constructed(construct: Callable, node: ScalarNode) -> int | float:
+    try:
+        return construct(node)
+    except ValueError:
+        raise ConstructorError(None, None, f"found {node.value[:40]!r}, which is no number", node.start_mark) from None
+
+
+def _told(error: YAMLError, text: str) -> str:
+    """Where it is, and ruamel.yaml's own words."""
+    if isinstance(error, MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        said = (error.problem or error.context or "").partition(' with value "')[0]
+        return f" (line {mark.line + 1}): {' '.join(said.split())}" if mark else f": {said}"
+    line = text[: getattr(error, "position", 0)].count("\n") + 1
+    return f" (line {line}): a character that YAML does not allow"
