@@ -1,5 +1,9 @@
 """How records are dealt to clients: label skew (Dirichlet), label shards, quantity skew, or iid; simulated silos."""
 
+import copy
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 
 from pipelines.blocks.data import Partition
@@ -8,6 +12,7 @@ from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError
 
 TRIES = 10_000
+ADVISED = 500  # draws among which a `min_records` that works is looked for, once one did not
 LEAST = 4  # records on either side of check_quality: precision and recall look at the third neighbour
 
 
@@ -23,20 +28,23 @@ def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> d
             f"The 'clients' parameter of partition must name at most as many clients as there are training records. "
             f"Got {len(clients)} clients for {len(labels)} records instead. (params.yaml)"
         )
-    schemes = {"dirichlet": dirichlet, "shards": label_shards, "quantity": quantity, "iid": iid}
-    parts = schemes[settings.scheme](labels, settings, rng)
-    if min(map(len, parts)) < settings.min_records:
-        raise UserError(
-            f"The 'min_records' parameter of partition must be reachable: {len(labels)} records over {len(clients)} "
-            f"clients ({settings.scheme}) left one with {min(map(len, parts))}. "
-            f"Got {settings.min_records} instead. (params.yaml)"
-        )
-    return {client: np.sort(part) for client, part in zip(clients, parts)}
+    start = copy.deepcopy(rng)
+    for parts in SCHEMES[settings.scheme](labels, settings, rng):
+        if min(map(len, parts)) >= settings.min_records:
+            return {client: np.sort(part) for client, part in zip(clients, parts)}
+    raise UserError(
+        f"The 'min_records' parameter of partition must be reachable, and no draw of {len(labels)} records for "
+        f"{len(clients)} clients ({settings.scheme}) reached it. {_advice(labels, settings, start)} "
+        f"Got {settings.min_records} instead. (params.yaml)"
+    )
 
 
-def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+# A scheme yields draws, lists of positions for each client, of which `deal` takes the first that is even enough.
+
+
+def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
     """Label skew with NIID-Bench's balancing rule: per class, shares ~ Dirichlet(alpha), zero for a client that
-    already holds its even part of all records; re-drawn until every client has `min_records`."""
+    already holds its even part of all records."""
     count = len(settings.clients)
     for _ in range(TRIES):
         parts: list[list[int]] = [[] for _ in range(count)]
@@ -45,41 +53,37 @@ def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator)
             shares = rng.dirichlet(np.full(count, settings.alpha))
             shares *= [len(part) < len(labels) / count for part in parts]
             if not shares.sum() > 0:  # all the mass fell on full clients: a draw to discard, whole
-                parts = [[] for _ in range(count)]
                 break
             cuts = (np.cumsum(shares / shares.sum()) * len(records)).astype(int)[:-1]
             for part, piece in zip(parts, np.split(records, cuts)):
                 part.extend(piece.tolist())
         else:
-            if min(map(len, parts)) >= settings.min_records:
-                break
-    return [np.array(part, dtype=np.int64) for part in parts]
+            yield [np.array(part, dtype=np.int64) for part in parts]
 
 
-def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
+def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
     """Sorted by label, cut into equal pieces, `shards_per_client` of them dealt to each (McMahan et al. 2017)."""
     count = len(settings.clients)
     by_label = rng.permutation(len(labels))
     by_label = by_label[np.argsort(labels[by_label], kind="stable")]
     pieces = np.array_split(by_label, count * settings.shards_per_client)
     order = rng.permutation(len(pieces)).reshape(count, -1)
-    return [np.concatenate([pieces[piece] for piece in own]) for own in order]
+    yield [np.concatenate([pieces[piece] for piece in own]) for own in order]
 
 
-def quantity(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
-    """Quantity skew (NIID-Bench): iid records, sizes in shares ~ Dirichlet(alpha); re-drawn until every client has
-    `min_records`."""
+def quantity(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+    """Quantity skew (NIID-Bench): iid records, sizes in shares ~ Dirichlet(alpha)."""
     order = rng.permutation(len(labels))
     for _ in range(TRIES):
         shares = rng.dirichlet(np.full(len(settings.clients), settings.alpha))
-        parts = np.split(order, (np.cumsum(shares)[:-1] * len(order)).astype(int))
-        if min(map(len, parts)) >= settings.min_records:
-            break
-    return parts
+        yield np.split(order, (np.cumsum(shares)[:-1] * len(order)).astype(int))
 
 
-def iid(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> list[np.ndarray]:
-    return np.array_split(rng.permutation(len(labels)), len(settings.clients))
+def iid(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+    yield np.array_split(rng.permutation(len(labels)), len(settings.clients))
+
+
+SCHEMES = {"dirichlet": dirichlet, "shards": label_shards, "quantity": quantity, "iid": iid}
 
 
 def split(labels: np.ndarray, fractions: list[float], rng: np.random.Generator) -> list[np.ndarray]:
@@ -111,23 +115,52 @@ def few_labels(train: dict[str, np.ndarray], client: str, keep: int, rng: np.ran
 
 
 def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str, Shard]:
-    """Deals the pool to the clients and splits each shard."""
-    fractions = [settings.test_fraction, settings.validation_fraction]
-    parts = {}
-    for client, own in deal(pool.labels, settings, rng).items():
-        parts[client] = [own[positions] for positions in split(pool.labels[own], fractions, rng)]
+    """Deals the pool to the clients and splits each shard.
+
+    Raises:
+        UserError: `deal`'s, or a client got too few records to be trained or scored.
+    """
+    start = copy.deepcopy(rng)
+    parts = _split(deal(pool.labels, settings, rng), pool.labels, settings, rng)
+    for client, (train, validation, test) in parts.items():
+        if not _enough(len(train), len(validation), len(test)):
+            raise UserError(
+                f"The 'min_records' parameter of partition must leave every client {LEAST} records to train on, and "
+                f"{LEAST} to validate and test on, some for each; {client} got {len(train)}, {len(validation)} and "
+                f"{len(test)}. {_advice(pool.labels, settings, start)} Got {settings.min_records} instead. "
+                "(params.yaml)"
+            )
+    return {client: Shard(*(pool[positions] for positions in own)) for client, own in parts.items()}
+
+
+def _split(
+    dealt: dict[str, np.ndarray], labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """{client: its positions (train, validation, test)}."""
+    fractions, parts = [settings.test_fraction, settings.validation_fraction], {}
+    for client, own in dealt.items():
+        parts[client] = [own[positions] for positions in split(labels[own], fractions, rng)]
     train = {client: rest for client, (_, _, rest) in parts.items()}
     if settings.small:
         train = few_labels(train, settings.small.client, settings.small.train_records, rng)
-    for client, (test, validation, _) in parts.items():
-        held_out = len(test) + len(validation)
-        if min(len(test), len(validation)) == 0 or min(held_out, len(train[client])) < LEAST:
-            raise UserError(
-                f"The 'min_records' parameter of partition must leave every client {LEAST} records to train on, and "
-                f"{LEAST} to validate and test on, some for each; {client} got {len(train[client])}, "
-                f"{len(validation)} and {len(test)}. Got {settings.min_records} instead. (params.yaml)"
-            )
-    return {
-        client: Shard(pool[train[client]], pool[validation], pool[test])
-        for client, (test, validation, _) in parts.items()
-    }
+    return {client: (train[client], validation, test) for client, (test, validation, _) in parts.items()}
+
+
+def _enough(train: int, validation: int, test: int) -> bool:
+    return min(validation, test) > 0 and min(validation + test, train) >= LEAST
+
+
+def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> str:
+    """What to put there. rng: as it was before the first draw, so that the value stands for the draw it was found in:
+    the first at which no client has fewer records."""
+    works, most, unused = None, 0, np.random.default_rng(0)  # how many records a part has, no chance decides
+    for parts in islice(SCHEMES[settings.scheme](labels, settings, rng), ADVISED):
+        least = min(map(len, parts))
+        if least > most:
+            most, dealt = least, dict(zip(settings.clients, parts))
+            sizes = [map(len, own) for own in _split(dealt, labels, settings, unused).values()]
+            works = least if all(_enough(*own) for own in sizes) else works
+    if works:
+        return f"A value of {works} works."
+    even = "" if settings.scheme == "iid" else " or scheme 'iid'"
+    return f"No value works here: name fewer clients, or take larger fractions{even}, or more records."

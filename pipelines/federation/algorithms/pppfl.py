@@ -95,9 +95,10 @@ def client_weights(settings: Meta, epsilons: dict[str, float], sizes: dict[str, 
 
 
 def support_and_query(local: Local, fraction: float) -> tuple[Local, Local]:
-    """A fixed split of a client's set, the same in every round; `fraction` of it is the query set."""
+    """A fixed split of a client's set, the same in every round; `fraction` of it is the query set. Each has a record,
+    where there are two."""
     rows = torch.randperm(len(local), generator=local.stream(0))
-    cut = max(1, round(len(local) * fraction))
+    cut = max(1, min(round(len(local) * fraction), len(local) - 1))
     return local.subset(rows[cut:]), local.subset(rows[:cut])
 
 

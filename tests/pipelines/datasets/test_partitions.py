@@ -1,5 +1,8 @@
 """Dealing records to clients: disjoint and complete for any labels, and each scheme's own law."""
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 from blocks import PARTITION
@@ -221,6 +224,41 @@ def test_shards_cut_the_pool_without_loss_or_overlap(records, small):
             size = len(shard.train) + len(shard.validation) + len(shard.test)
             assert len(shard.test) == pytest.approx(0.15 * size, abs=1.5)
             assert len(shard.validation) == pytest.approx(0.1 * size, abs=1.5)
+
+
+@pytest.mark.parametrize("scheme", ["dirichlet", "quantity"])
+@pytest.mark.parametrize("small", [None, {"client": "b", "train_records": 7}])
+def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, small, monkeypatch):
+    """Whether the value that was asked for is beyond reach, or leaves a client too little."""
+    monkeypatch.setattr(partitions, "TRIES", 60)
+    monkeypatch.setattr(partitions, "ADVISED", 60)
+    pool = records(200, Space(4, 4, 1, 4))
+    settings = block(scheme=scheme, alpha=0.1, min_records=80, small=small)
+    advised = {1: 0, 80: 0}
+
+    def cut(seed: int, value: int):
+        return partitions.cut(pool, settings.model_copy(update={"min_records": value}), rng(seed))
+
+    for asked, seed in itertools.product(advised, range(6)):
+        try:
+            cut(seed, asked)
+        except UserError as error:
+            value = int(re.search(rf"A value of (\d+) works\. Got {asked} instead", str(error)).group(1))
+            cut(seed, value)
+            with pytest.raises(UserError, match=f"A value of {value} works"):
+                cut(seed, value + 1)
+            advised[asked] += 1
+    assert all(advised.values())
+
+
+@pytest.mark.parametrize(
+    "scheme, said", [("iid", "fractions, or more"), ("shards", "fractions or scheme 'iid', or more")]
+)
+def test_where_no_value_works_what_to_change_is_said(records, scheme, said):
+    with pytest.raises(
+        UserError, match=f"No value works here: name fewer clients, or take larger {said} records. Got 1"
+    ):
+        partitions.cut(records(20, Space(4, 4, 1, 2)), block(scheme=scheme), rng())
 
 
 def test_small_client_keeps_its_own_test_part(records):

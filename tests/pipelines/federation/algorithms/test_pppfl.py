@@ -191,6 +191,12 @@ def test_uniform_and_size_weights():
     assert pppfl.client_weights(meta(weights="size_of_set"), epsilons, sizes) == {"a": 0.75, "b": 0.25}
 
 
+@pytest.mark.parametrize("fraction", [1e-6, 0.999999])
+def test_neither_support_nor_query_is_ever_empty(images, fraction):
+    parts = pppfl.support_and_query(hold(network(), images(4, 1), None, 0), fraction)
+    assert sorted(map(len, parts)) == [1, 3]
+
+
 def test_support_and_query_are_disjoint_complete_and_the_same_every_round(local):
     support, query = pppfl.support_and_query(local, 0.3)
     assert len(query) == 21
