@@ -50,6 +50,8 @@ def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
         return 2**20
     slack = accounting.rounding_slack(epsilon=accounting.LARGEST_EPSILON, sigma=8.0, draws=draws)
     allowed = SLACK_SHARE * budget.delta / slack
+    if allowed == 0:  # delta is next to nothing: no lattice is fine enough
+        return 2 * FINEST
     return 2 ** max(0, math.ceil(math.log2(8.0 / math.sqrt(min(allowed, 1.0)) / sigma)))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import gammaln, gammasgn, log_ndtr, logsumexp
 
 ORDERS = (*(order / 10 for order in range(11, 110)), *range(11, 65), 128, 256, 512)
+LARGEST_NOISE = 1e150  # a larger noise multiplier has no square among floats
 TERMS = 1024  # of the series at fractional orders; its sign alternates in the end
 
 
@@ -24,8 +25,10 @@ def sampled_gaussian_rdp(*, noise_multiplier: float, sampling_rate: float, order
     """
     if sampling_rate == 0:
         return 0.0
-    if noise_multiplier**2 == 0:  # none, or too little to be squared
+    if noise_multiplier * noise_multiplier == 0:  # none, or too little to be squared
         return math.inf
+    if noise_multiplier > LARGEST_NOISE:  # what it costs without sampling is more, and next to nothing
+        return order / 2 / noise_multiplier / noise_multiplier
     if sampling_rate == 1:
         return order / (2 * noise_multiplier**2)
     moment = _log_moment_integer if order == int(order) else _log_moment_fractional

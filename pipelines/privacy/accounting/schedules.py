@@ -77,7 +77,7 @@ def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
     """
     if any(steps.sampling_rate < 1 for steps in schedule):
         raise ValueError("Gaussian DP is exact for steps without sampling alone.")
-    if any(steps.noise_multiplier**2 == 0 and steps.count for steps in schedule):
+    if any(steps.noise_multiplier * steps.noise_multiplier == 0 and steps.count for steps in schedule):
         return math.inf
     mu = compose([math.sqrt(steps.count) / steps.noise_multiplier for steps in schedule if steps.count])
     return gdp_epsilon(mu=mu, delta=delta)

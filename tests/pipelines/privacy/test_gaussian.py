@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from pipelines.privacy import accounting
-from pipelines.privacy.gaussian import Budget, lattice_scale, on_lattice, release
+from pipelines.privacy.gaussian import FINEST, Budget, lattice_scale, on_lattice, release
 
 
 @settings(deadline=None, max_examples=80)
@@ -37,6 +37,10 @@ def test_nothing_fails_by_how_many_rows_there_are():
     rows, noise = on_lattice(np.full((5, 1), 1.0), 2**62), np.array([7])
     with np.errstate(over="raise"):
         assert int((rows.sum(0) + noise)[0]) == (5 * 2**62 + 7 + 2**63) % 2**64 - 2**63
+
+
+def test_a_delta_next_to_nothing_finds_no_lattice_and_raises_nothing():
+    assert lattice_scale(Budget(10.0, 1e-320), sigma=1.0, draws=100) > FINEST
 
 
 def test_budget_gives_away_only_a_thousandth_of_delta():

@@ -107,6 +107,14 @@ def test_rho_grows_with_the_order_and_the_rate_and_falls_with_the_noise(noise, r
     assert rho(noise_multiplier=noise * more, sampling_rate=rate, order=order) <= base + slack
 
 
+@pytest.mark.parametrize("order", [1.5, 2, 64])
+def test_noise_without_a_square_among_floats_costs_next_to_nothing_and_raises_nothing(order):
+    large = {"noise_multiplier": 1e200, "sampling_rate": 0.1, "order": order}
+    assert 0 <= accounting.sampled_gaussian_rdp(**large) < 1e-200
+    assert 0 <= accounting.sampled_gaussian_rdp(**{**large, "sampling_rate": 1}) < 1e-200
+    assert accounting.schedule_epsilon_gdp(schedule=[accounting.Steps(1e200, 1.0, 3)], delta=1e-5) == 0.0
+
+
 def test_edges():
     assert rho(noise_multiplier=1.0, sampling_rate=0, order=2) == 0
     assert rho(noise_multiplier=0, sampling_rate=0.1, order=2) == math.inf
