@@ -5,9 +5,9 @@ and is then tested, and so does the untrained network that the training began fr
 together, equally many of each class: a model that sees no difference between images can do no better there than guess.
 Per client it would not show: a set of a single class is all right for a model that knows nothing else.
 
-A model has collapsed where it cannot be told from guessing, and an untrained network can. Where that cannot be told from
-guessing either, the images teach nothing in so few steps, and nothing is said. The rule and the number of steps were
-chosen on synthetic sets of MNIST digits and of made-up photographs: fewer steps called models dead that recover.
+A model has collapsed where it cannot be told from guessing, and an untrained network can. Where that cannot be told
+from guessing either, the images teach nothing in so few steps, and nothing is said. The rule and the number of steps
+were chosen on synthetic sets of MNIST digits and of made-up photographs: fewer steps called models dead that recover.
 """
 
 import math
