@@ -36,7 +36,7 @@ EACH, EACH_WHOLE = 5, 10  # faults of one checkout, before a run that nothing be
 REAL = 1 / 8
 FULL = 10.0  # seconds for which a disk is full, or until the run has ended
 STEP = 8.0  # seconds of a whole `dvc repro` between two faults, at most
-MEGABYTES = 160
+MEGABYTES = 64
 
 
 @dataclass
