@@ -192,20 +192,25 @@ def warmed() -> None:
 
 
 def world(project: Within, folder: Path, targets: list[str], exact: bool) -> World:
-    """exact: with the test-only noise, which repeats."""
+    """exact: with the test-only noise, which repeats.
+
+    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro` has an order of its own.
+    """
     if exact:
         project.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
     os.environ["DVC_SITE_CACHE_DIR"] = str(folder / "site")
-    base, whole, seconds = folder / "base/fedlens", project.path, {}
+    base, timed, whole, seconds = folder / "base/fedlens", folder / "timed/fedlens", project.path, {}
     forked(lambda: Within(whole).repro("partition@own"), folder / "said").result()
-    copied(whole, base)
-    for target in sorted(targets, key=lambda name: name == EVERYTHING):
-        child = Run(whole, CELLS.get(target)).start()
+    for copy in (base, timed):
+        copied(whole, copy)
+    for target in targets:
+        child = Run(timed if target in CELLS else whole, CELLS.get(target)).start()
         child.result()
         seconds[target] = child.lasted
-    for secret in (whole / "ledgers/own").glob("*.secret"):  # salts follow them, and all private folders hold a salt
+    made = whole if EVERYTHING in targets else timed
+    for secret in (made / "ledgers/own").glob("*.secret"):  # salts follow them, and all private folders hold a salt
         (base / "ledgers/own" / secret.name).write_bytes(secret.read_bytes())
-    return World(base, Undisturbed(whole, exact), seconds)
+    return World(base, Undisturbed(made, exact), seconds)
 
 
 @pytest.fixture(autouse=True)
