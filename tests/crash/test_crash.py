@@ -194,7 +194,7 @@ def warmed() -> None:
 def world(project: Within, folder: Path, targets: list[str], exact: bool) -> World:
     """exact: with the test-only noise, which repeats.
 
-    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro` has an order of its own.
+    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro` has its own order.
     """
     if exact:
         project.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
