@@ -129,7 +129,7 @@ def _plan(name: str, settings: str, budget: tuple[float, float], space: registry
         _noise(sigma, plan.statement.epsilon)
     if not (plan.statement.mu > 0 and plan.statement.epsilon > 0):
         raise Failed(f"mu {plan.statement.mu}, epsilon {plan.statement.epsilon}")
-    json.dumps(entry(name, module.VERSION, plan, plan.statement, data="", seed=0).statement)
+    json.dumps(entry(name, module.VERSION, module.IDENTITY, plan, plan.statement, data="", seed=0).statement)
     if name == "dp_moments" and math.prod(space.shape) <= TINY and space.classes <= 10:
         _fitted(plan)
 

@@ -218,7 +218,7 @@ def test_each_mistake_has_its_own_line():
     "path, near",
     [
         (("clients", "c0", "eps"), "epsilon"),
-        (("clients", "c0", "lifetime"), "lifetime_epsilon"),
+        (("clients", "c0", "lifetime_eps"), "lifetime_epsilon"),
         (("partition", "small", "train"), "train_records"),
         (("dp_baselines", "dpsgd_warm", "warm_start", "img"), "images"),
         (("profiles", "digits", "training", "fedprox"), "mu"),

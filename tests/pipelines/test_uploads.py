@@ -22,7 +22,8 @@ def project(tmp_path, monkeypatch):
         (tmp_path / path).mkdir(parents=True)
     data = synthetic(np.zeros((3, 2, 2, 1)), np.arange(3))
     monkeypatch.setattr(export, "markdown", lambda card: "text")
-    export.write(tmp_path / EXPORT, data, {"public_metrics": {"images_per_class": [1, 1, 1]}})
+    card = {"datasheet": {}, "public_metrics": {"images_per_class": [1, 1, 1]}}
+    export.write(tmp_path / EXPORT, data, card)
     for name in uploads.INITIAL:
         (tmp_path / INITIAL / name).write_text("{}")
     (tmp_path / PRIVATE / "state.key").write_text(pem())

@@ -97,6 +97,5 @@ def test_a_delta_without_a_cap_is_a_mistake():
 def test_a_bad_delta_is_one_sentence(bad):
     own = {"epsilon": 1.0, "lifetime_epsilon": 2.0, "lifetime_delta": bad}
     (line,) = mistakes(changed(("clients", "c0"), own))
-    assert line == (
-        f"The 'lifetime_delta' parameter of clients.c0 must be a float in (0, 1). Got {bad!r} instead. (params.yaml)"
-    )
+    rule = "must be a float in [1e-15, 0.5]"
+    assert line == f"The 'lifetime_delta' parameter of clients.c0 {rule}. Got {bad!r} instead. (params.yaml)"
