@@ -63,6 +63,7 @@ def run(
         _enter(now, payload, replies, server_step(now.state, replies), last_alone)
         now.cost["seconds"] = before + time.perf_counter() - start
         journal.keep(now, engine)
+        bar.set_postfix_str(_progress(now.curves[-1]), refresh=False)
     cost = {**now.cost, "seconds": before + time.perf_counter() - start}
     cost["bytes_down"] += Payload(now.state.weights).bytes * now.reached  # to those, too, who left with their budget
     return History(now.models, now.curves, cost)
@@ -79,6 +80,12 @@ def _enter(now: Progress, payload: Payload, replies: list[Reply], state: Server,
     now.cost["bytes_down"] += payload.bytes * len(replies)
     now.cost["bytes_up"] += sum(reply.payload.bytes for reply in replies)
     now.reached = max(now.reached, len(replies))
+
+
+def _progress(row: dict) -> str:
+    """Returns what the bar shows of a round: its mean loss and accuracy, where clients tell them."""
+    shown = ("train_loss", "query_loss", "query_accuracy", "public_loss", "public_accuracy")
+    return ", ".join(f"{name.replace('_', ' ')} {row[name]:.3f}" for name in shown if name in row)
 
 
 def _told(replies: list[Reply]) -> dict[str, float]:

@@ -1,4 +1,5 @@
 import numpy as np
+from tqdm import tqdm
 
 from pipelines.federation import rounds
 from pipelines.federation.engines.inprocess import InProcess
@@ -62,3 +63,14 @@ def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
     cost = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
     assert (cost["rounds"], cost["bytes_down"], cost["bytes_up"]) == (3, 8 * (4 + 2), 8 * 4)
     assert cost["seconds"] > 0
+
+
+def test_the_bar_shows_the_mean_loss_of_the_last_round(monkeypatch, capfd):
+    monkeypatch.setattr(rounds, "tqdm", lambda *given, **options: tqdm(*given, **{**options, "disable": False}))
+
+    def told(loss):
+        return lambda payload: Payload(payload.arrays, {"train_loss": loss, "images": 5})
+
+    engine = InProcess({"a": told(1.0), "b": told(3.0)})
+    rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=2, name="t")
+    assert "train loss 2.000" in capfd.readouterr().err
