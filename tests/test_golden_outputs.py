@@ -1,0 +1,83 @@
+"""Every output of a whole `dvc repro` at tiny size has the bytes that it had when `golden/outputs.json` was written.
+
+A change that should move no byte is held to it. Bytes of training follow from the processor and from torch's version,
+so the file says of which they are, and the test skips elsewhere. To write it anew, before a change on the same machine:
+
+    GOLDEN=write python -m pytest -q -m slow tests/test_golden_outputs.py
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from project import ROOT
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.slow]
+
+FILE = ROOT / "tests/golden/outputs.json"
+OUTPUTS = ("data", "models", "reports")
+SECRETS = {"own": ("before-partition", "c0", "c1", "all-clients"), "raw": ("all-data-sets",)}
+OF_A_CLOCK = ("cost.json",)
+SYNTHETIC = (
+    "single",
+    "pooled",
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+    "pppfl_paper",
+)
+BASELINES = ["local", "random_init", *SYNTHETIC, "fedavg_real", "pppfl_real"]
+
+
+def machine() -> str:
+    """Names what bytes of training follow from beside the code."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
+    return f"{', '.join(sorted(models))}; {torch.backends.cpu.get_cpu_capability()}; torch {torch.__version__}"
+
+
+def deterministic(params: dict) -> None:
+    """Noise follows from the seed, and most kinds of methods take part."""
+    params["privacy"]["noise"] = "seeded_for_tests"
+    params["baselines"]["algorithms"] = list(BASELINES)
+    for name in BASELINES:
+        block = params["baselines"][name]
+        for setting in ("rounds", "epochs"):
+            if setting in block:
+                block[setting] = 2
+    params["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_warm", "nbafl", "adap"]
+
+
+def hashes(path: Path) -> dict[str, str]:
+    """Returns {file: its md5} of every output. The report's pages show seconds, so only its other files count."""
+    found = {}
+    for folder in OUTPUTS:
+        for file in sorted((path / folder).rglob("*")):
+            of_a_clock = file.name in OF_A_CLOCK or folder == "reports"
+            if file.is_file() and file.name != ".gitignore" and not of_a_clock:
+                found[str(file.relative_to(path))] = hashlib.md5(file.read_bytes()).hexdigest()
+    return found
+
+
+def test_a_whole_repro_has_the_bytes_that_it_had(within):
+    golden = json.loads(FILE.read_text()) if FILE.exists() else {"machine": None, "files": {}}
+    if os.environ.get("GOLDEN") != "write" and golden["machine"] != machine():
+        pytest.skip(f"the golden outputs are of another machine: {golden['machine']}")
+    within.edit(deterministic)
+    for folder, owners in SECRETS.items():
+        for owner in owners:
+            secret = within.path / "ledgers" / folder / f"{owner}.secret"
+            secret.parent.mkdir(parents=True, exist_ok=True)
+            secret.write_bytes(hashlib.sha256(owner.encode()).digest())
+    within.repro()
+    files = hashes(within.path)
+    if os.environ.get("GOLDEN") == "write":
+        FILE.write_text(json.dumps({"machine": machine(), "files": files}, indent=1) + "\n")
+    assert files == json.loads(FILE.read_text())["files"]
