@@ -1,6 +1,6 @@
 """Random faults, each with a recovery and a full check: no release is lost or spent twice, no output is half there.
 
-    make test-crash                          # two hundred faults, about half an hour on two cores
+    make test-crash                          # two hundred faults, about twenty minutes on two cores
     make test-crash FAULTS=40 SEED=7         # fewer, or those of an earlier run again: a failure prints its seed
 
 Faults: `kill -9` of a run's process group; two of them without a recovery in between; a disk that is full for a
@@ -79,8 +79,9 @@ class Campaign:
         """That many, a few in each checkout, whose run then goes to its end."""
         each = EACH_WHOLE if target == EVERYTHING else EACH
         for done in range(0, count, each):
+            before = len(self.violations)
             self.checkout(target, min(each, count - done))
-            print(f"{target}: {min(done + each, count)} of {count}, {len(self.violations)} violations", flush=True)
+            print(f"{target}: {min(done + each, count)} of {count}", *self.violations[before:], sep="\n  ", flush=True)
 
     def checkout(self, target: str, count: int) -> None:
         world, self.places = self.worlds[self.places % len(self.worlds)], self.places + 1
