@@ -99,6 +99,7 @@ def test_no_file_names_an_address_of_a_registry():
 
 def test_a_run_ends_with_the_command_that_asks_the_guard():
     """DVC's own last line advises a bare `dvc push`."""
-    said = subprocess.run(["make", "-n", "-o", "setup", "repro"], cwd=ROOT, text=True, capture_output=True).stdout
+    command = ["make", "--no-print-directory", "-n", "-o", "setup", "repro"]
+    said = subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout
     *_, last = said.splitlines()
     assert "dvc repro && " in said and last.strip().startswith("echo ") and "use 'make push'" in last
