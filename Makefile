@@ -26,12 +26,12 @@ test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests
 # a full disk is a small file system of its own, which takes the right to mount: of root in a namespace of its own
 ALONE = $(shell unshare -rm true 2>/dev/null && echo unshare -rm)
 test-crash: setup ; $(ALONE) python -m pytest -q -s -m crash tests/crash
-test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/engines tests/benchmarks/test_engine_round.py $(ARGS)
+test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/network/flare tests/benchmarks/test_engine_round.py $(ARGS)
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push
 # into reports/ through the report stage, which owns that folder; beside it where nothing has run yet
-audit: setup ; OMP_NUM_THREADS=1 python -m pipelines.auditing --long --out .scratch/audit && \
+audit: setup ; OMP_NUM_THREADS=1 python -m audits --long --out .scratch/audit && \
   { dvc repro --force --single-item report || { mkdir -p reports && cp .scratch/audit/audit.* reports/; }; }
 mutants: setup ; python tests/mutants.py
 # the paper's tables and figures (Fig. 3 is table5's picture); hours to days: make table2 ARGS="--datasets mnist --seeds 0"

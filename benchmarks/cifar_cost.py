@@ -18,13 +18,13 @@ from benchmarks.common import publish
 from benchmarks.federated_round import CLIENTS, Round, seconds
 from models import classifiers
 from pipelines import config
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.federation.task import Task
-from pipelines.privacy.gaussian import Budget
+from pipelines.federation.core.task import Task
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import registry, release
-from pipelines.training import supervised
+from pipelines.synthesis import base, release
+from pipelines.training import classifier
 
 RECORDS, TEST = 10_000, 10_000  # of a client; of the global test set
 FEW = 128  # images of a measured piece
@@ -48,7 +48,7 @@ def federated(params: config.Params, algorithm: str, few: int) -> float:
 
 def generated(params: config.Params, name: str, records: int, images: int, **changes) -> float:
     """CPU-seconds of one client's release and images."""
-    module, profile = registry.load(name), params.profiles["cifar10"]
+    module, profile = base.load(name), params.profiles["cifar10"]
     settings = params.generator("cifar10", name).model_copy(update=changes)
     plan = module.plan(settings, Budget(EPSILON, params.privacy.delta), release.public_space(profile))
     return seconds(lambda: module.sample(module.fit(noise(records), plan, OsEntropy(), 0), images, 0))
@@ -71,7 +71,7 @@ def training(params: config.Params, records: int) -> list[tuple]:
     epochs = fedavg.rounds * fedavg.local_epochs
     model = classifiers.build("resnet", shape=(32, 32, 3), classes=10, seed=0)
     once = {"epochs": 1, "batch": home.batch, "learning_rate": home.learning_rate, "seed": 0}
-    record = seconds(lambda: supervised.fit(model, noise(FEW), **once)) / FEW
+    record = seconds(lambda: classifier.fit(model, noise(FEW), **once)) / FEW
     synthetic = CLIENTS * params.profiles["cifar10"].images
     return [
         ("meta_train", "round", federated(params, "pppfl", 4 * meta.batch), meta.rounds),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.config import Params
 from pipelines.datasets import sources
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.files import write_text
 
 RESULTS = Path("benchmarks/results")

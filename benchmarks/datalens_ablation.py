@@ -18,14 +18,15 @@ import numpy as np
 
 from benchmarks.common import cpu_seconds, keep, kept, show
 from pipelines import config, seeds
-from pipelines.blocks.generators import Datalens
+from pipelines.config.generators import Datalens
 from pipelines.datasets import sources
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
-from pipelines.synthesis import datalens, registry, release
-from pipelines.training import classify, supervised
+from pipelines.synthesis import base, release
+from pipelines.synthesis.datalens import generator as datalens
+from pipelines.training import classifier, classify
 
 NAME = "datalens_ablation"
 RECORDS = 60_000  # of the client that is rehearsed
@@ -57,15 +58,15 @@ OPTIONS = {
 }
 
 
-def asked(base: Datalens, changes: dict) -> tuple[Datalens, float]:
+def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
     """(settings, epsilon); changes of a count are factors."""
     epsilon = changes.get("epsilon", 10.0)
-    counts = {name: round(getattr(base, name) * changes[name]) for name in ("steps", "teachers") if name in changes}
+    counts = {name: round(getattr(shipped, name) * changes[name]) for name in ("steps", "teachers") if name in changes}
     values = {name: value for name, value in changes.items() if name != "epsilon"}
-    return base.model_copy(update={**values, **counts, "weak_plan": "warn"}), epsilon
+    return shipped.model_copy(update={**values, **counts, "weak_plan": "warn"}), epsilon
 
 
-def rehearsed(settings: Datalens, budget: Budget, space: registry.Space) -> registry.Plan:
+def rehearsed(settings: Datalens, budget: Budget, space: base.Space) -> base.Plan:
     """The plan of fewer teachers with the sigma / N of all; it claims no privacy."""
     whole = datalens.plan(settings, budget, space).statement.details
     few = settings.model_copy(update={"teachers": TEACHERS})
@@ -85,7 +86,7 @@ def measure(params: config.Params, settings: Datalens, epsilon: float, seed: int
     seconds = cpu_seconds() - start
     model = classify.new(profile, seed)
     made = datalens.sample(state, IMAGES, seed)
-    supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
+    classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     ratio = plan.statement.details["sigma_over_N"]
     return {"sigma_over_N": ratio, "accuracy": scores(model, held_out)["accuracy"], "cpu_seconds": seconds}
 
@@ -99,16 +100,16 @@ def main() -> None:
     params = config.load()
     profile = params.profiles["mnist"]
     train, _ = sources.read("mnist", name="mnist", classes=10, shape=profile.shape, root=arguments.images)
-    base = params.generator("mnist", "datalens")
+    shipped = params.generator("mnist", "datalens")
     for seed in arguments.seeds:
         for option in arguments.options:
-            _add(params, base, {"option": option, "seed": seed}, train)
+            _add(params, shipped, {"option": option, "seed": seed}, train)
     show(kept(NAME), hidden=HIDDEN)
 
 
-def _add(params: config.Params, base: Datalens, key: dict, train: Images) -> None:
+def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> None:
     """Measures what is not kept under these settings, and keeps it."""
-    settings, epsilon = asked(base, OPTIONS[key["option"]])
+    settings, epsilon = asked(shipped, OPTIONS[key["option"]])
     used = {
         "version": datalens.VERSION,
         "images": IMAGES,

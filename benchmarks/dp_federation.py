@@ -19,17 +19,17 @@ from tqdm import tqdm
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from benchmarks.dp_cases import CASES, Case
 from pipelines import config, seeds
-from pipelines.blocks.data import Partition
+from pipelines.config.data import Partition
+from pipelines.config.values import Block
 from pipelines.datasets import partitions
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.federation.dp import federated
+from pipelines.federation import noisy_run
+from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp.public import Public
-from pipelines.federation.messages import Payload
 from pipelines.files import standard
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy
-from pipelines.rules import Block
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.release import public_space
 from pipelines.training import classify
@@ -49,7 +49,7 @@ def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
 def conditions(params: config.Params, dataset: str, case: Case) -> dict:
     """All that a run depends on beside its seed and the data set's own images."""
     settings, profile = settings_of(params, dataset, case), params.profiles[dataset]
-    found = {"version": federated.family(settings).VERSION, "budget": [case.epsilon, DELTA], "public": PUBLIC}
+    found = {"version": noisy_run.family(settings).VERSION, "budget": [case.epsilon, DELTA], "public": PUBLIC}
     if settings.warm_start:
         found |= {"images": params.generator(dataset, "dp_moments").model_dump(), "of_version": dp_moments.VERSION}
         found["augmentation"] = profile.augmentation and profile.augmentation.model_dump()
@@ -71,7 +71,7 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
     profile = params.profiles[dataset].model_copy(update={"classifier": settings.network})
     model = classify.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
     accounts, first = _begun(params, dataset, case, settings, data, model, seed)
-    module, source = federated.family(settings), OsEntropy()
+    module, source = noisy_run.family(settings), OsEntropy()
     engine = module.engine(
         {client: module.Client(_copy(profile, settings), own, accounts[client], source) for client, own in data.items()}
     )
@@ -130,7 +130,7 @@ def _dealing(params: config.Params, case: Case) -> Partition:
 
 def _begun(params, dataset: str, case: Case, settings: Block, data: dict[str, Images], model, seed: int):
     """(each client's account, the weights before the first round)."""
-    account = federated.family(settings).account
+    account = noisy_run.family(settings).account
     if not settings.warm_start:
         return {client: account(case.epsilon, DELTA, settings) for client in data}, state_of(model)
     space, start = public_space(params.profiles[dataset]), settings.warm_start

@@ -16,16 +16,16 @@ from nvflare.collab import collab
 
 from benchmarks.common import publish
 from pipelines import config
-from pipelines.federation import rounds
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.engines.flare import carried, names
-from pipelines.federation.engines.flare import server as served
-from pipelines.federation.engines.flare.carrier import Carrier
-from pipelines.federation.engines.flare.client import Client, told
-from pipelines.federation.engines.inprocess import InProcess
-from pipelines.federation.messages import Payload, Server
-from pipelines.federation.protocol import TOLD, Gate
-from pipelines.federation.runs import Run
+from pipelines.federation.core import rounds
+from pipelines.federation.core.messages import Payload, Server
+from pipelines.federation.inprocess import InProcess
+from pipelines.federation.network.flare import names, submit
+from pipelines.federation.network.flare import server as served
+from pipelines.federation.network.flare.client import Client, told
+from pipelines.federation.network.flare.engine import Carrier
+from pipelines.federation.network.gate import TOLD, Gate
+from pipelines.federation.run_spec import Run
 from pipelines.files import read_json, write_json
 from pipelines.training.tensors import State
 
@@ -80,12 +80,12 @@ def over_nvflare(params: config.Params) -> dict[str, float]:
     """{size: seconds per round}, all sizes by the same processes."""
     names.SERVER, client = (f"benchmarks.{NAME}.{kind}" for kind in ("Relay", "Echo"))
     names.CLIENT_APP["components"][0]["path"] = client
-    work = (carried.WORK / NAME).resolve()
-    kits, homes = carried.laid_out(params, [], work)
-    allow(kits / carried.HOST, [names.SERVER, names.CONTROLLER])
+    work = (submit.WORK / NAME).resolve()
+    kits, homes = submit.laid_out(params, [], work)
+    allow(kits / submit.HOST, [names.SERVER, names.CONTROLLER])
     for name in params.clients:
         allow(kits / name, [client, names.EXECUTOR])
-    with carried.network(params, kits, homes, work) as network:
+    with submit.network(params, kits, homes, work) as network:
         return read_json(network.folder(RUN, {}) / names.HISTORY)
 
 

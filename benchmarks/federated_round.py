@@ -20,14 +20,13 @@ import torch.nn.functional as F
 
 from benchmarks.common import publish
 from models import classifiers
-from pipelines import config
-from pipelines.datasets.containers import Images
+from pipelines import config, methods
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.federation import methods
-from pipelines.federation import task as tasks
-from pipelines.federation.messages import Payload
-from pipelines.federation.task import Task
-from pipelines.training.supervised import batches
+from pipelines.federation.core import task as tasks
+from pipelines.federation.core.messages import Payload
+from pipelines.federation.core.task import Task
+from pipelines.training.classifier import batches
 from pipelines.training.tensors import tensors
 
 CLIENTS, TEST = 5, 10_000

@@ -17,15 +17,15 @@ import numpy as np
 
 from benchmarks.common import keep, kept, show
 from pipelines import config, seeds
-from pipelines.blocks.training import Meta
+from pipelines.config.training import Meta
 from pipelines.datasets import partitions, sources
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.federation.task import Task, federate
-from pipelines.privacy.gaussian import Budget
+from pipelines.federation.core.task import Task, federate
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import registry, release
-from pipelines.training import classify, supervised
+from pipelines.synthesis import base, release
+from pipelines.training import classifier, classify
 from pipelines.training.tensors import State, with_state
 
 NAME, GENERATOR = "outer_loop", "dp_moments"
@@ -55,7 +55,7 @@ def synthetic_sets(params: config.Params, dataset: str, root: Path) -> dict[str,
     rng = np.random.default_rng(seeds.derive(params.seed, NAME))
     if test is None:
         _, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
-    module, made = registry.load(GENERATOR), {}
+    module, made = base.load(GENERATOR), {}
     for client, shard in partitions.cut(pool, params.partition, rng).items():
         budget, space = Budget(*params.budget(client)), release.public_space(profile)
         plan = module.plan(params.generator(dataset, GENERATOR), budget, space)
@@ -72,7 +72,7 @@ def adapted(model: State, sets: dict[str, Images], build) -> float:
             rows = np.random.default_rng(seeds.derive(draw, client)).permutation(len(data))
             network = with_state(build(), model)
             few, rest = data[rows[:LABELS]], data[rows[LABELS:]]
-            supervised.fit(network, few, epochs=STEPS, batch=LABELS, learning_rate=1e-3, seed=draw)
+            classifier.fit(network, few, epochs=STEPS, batch=LABELS, learning_rate=1e-3, seed=draw)
             found.append(scores(network, rest)["accuracy"])
     return float(np.mean(found))
 

@@ -31,11 +31,12 @@ from benchmarks.common import RESULTS, show
 from benchmarks.federated_round import seconds
 from models import classifiers
 from pipelines import config
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd, server
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.core.messages import Payload
+from pipelines.federation.dp import dpsgd_server
 from pipelines.federation.dp.accounts import account
 from pipelines.federation.dp.public import Public
-from pipelines.federation.messages import Payload
 from pipelines.files import write_text
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.per_sample import Lot, clipped, clipped_sum, scaled_sum, scaled_sums
@@ -170,11 +171,11 @@ def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -
     watched = Public(build(), data[np.arange(public)]) if public else None
     clients = [dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy()) for _ in range(CLIENTS)]
     engine = dpsgd.engine({f"c{number}": client for number, client in enumerate(clients)})
-    state = server.start(state_of(build()), settings, watched, CLIENTS)
+    state = dpsgd_server.start(state_of(build()), settings, watched, CLIENTS)
     model, images, labels = build(), *lot(RECORDS, 28, 1)
     whole, gradients = [], []
     for _ in range(repeats + 1):
-        whole.append(seconds(lambda: server.step(state, engine.call(Payload(state.sent, state.asked)))))
+        whole.append(seconds(lambda: dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked)))))
         sizes = rng.binomial(RECORDS, LOT / RECORDS, CLIENTS)
         lots = [Lot(images[:size].clone(), labels[:size], clipped(CLIP)) for size in sizes]
         gradients.append(seconds(partial(scaled_sums, model, lots)))

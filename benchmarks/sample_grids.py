@@ -19,9 +19,9 @@ from PIL import Image
 from benchmarks import synthesis_utility
 from benchmarks.common import cpu_seconds
 from pipelines import config, seeds
-from pipelines.blocks.generators import GENERATORS
+from pipelines.config.generators import GENERATORS
 from pipelines.datasets import sources
-from pipelines.synthesis import export, registry
+from pipelines.synthesis import base, export
 
 COUNT = 400  # images: enough for ten of every class that the noise leaves
 LEVELS = 16
@@ -56,7 +56,7 @@ def _draw(params: config.Params, key: dict, seed: int, shard, path: Path) -> Non
     with redirect_stdout(io.StringIO()):  # the generators' own lines
         state = synthesis_utility.fitted(params, key, seed, shard)
     seconds = cpu_seconds() - start
-    made = registry.load(key["generator"]).sample(state, COUNT, seeds.derive(seed, "sample"))
+    made = base.load(key["generator"]).sample(state, COUNT, seeds.derive(seed, "sample"))
     sheet = export.grid(made, params.profiles[key["dataset"]].classes).convert("L")
     sheet.quantize(LEVELS, dither=Image.Dither.NONE).save(path, optimize=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

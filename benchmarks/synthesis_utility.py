@@ -23,13 +23,14 @@ from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
-from pipelines.blocks.generators import GENERATORS
-from pipelines.datasets.containers import Images
+from pipelines.config.generators import GENERATORS
+from pipelines.datasets.labelled_images import Images
+from pipelines.evaluation import image_quality
 from pipelines.evaluation.metrics import scores
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import quality, registry, release
-from pipelines.training import classify, supervised
+from pipelines.synthesis import base, release
+from pipelines.training import classifier, classify
 
 NAME = "synthesis_utility"
 IMAGES = 20_000  # synthetic images, as many for every generator
@@ -58,7 +59,7 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
     dataset, generator, shard = key["dataset"], key["generator"], client(key, seed, train)
     made, seconds, itself = shard, 0.0, None
     if generator != "real":
-        module = registry.load(generator)
+        module = base.load(generator)
         start = cpu_seconds()
         state = fitted(params, key, seed, shard)
         made = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
@@ -67,7 +68,7 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
             itself = scores(module.classifier(state), test)["accuracy"]
     profile = params.profiles[dataset]
     model = classify.new(profile, seed)
-    supervised.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
+    classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     accuracy = scores(model, test)["accuracy"]
     return {"seed": seed, "accuracy": accuracy, "itself": itself, "fid": fid(made, test), "cpu_seconds": seconds}
 
@@ -79,23 +80,23 @@ def client(key: dict, seed: int, train: Images) -> Images:
 
 
 def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[str, np.ndarray]:
-    module = registry.load(key["generator"])
+    module = base.load(key["generator"])
     return module.fit(shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]))
 
 
-def planned(params: config.Params, key: dict) -> registry.Plan:
+def planned(params: config.Params, key: dict) -> base.Plan:
     settings = params.generator(key["dataset"], key["generator"])
     if hasattr(settings, "weak_plan"):  # a weak plan is measured too
         settings = settings.model_copy(update={"weak_plan": "warn"})
     epsilon = math.inf if key["epsilon"] is None else key["epsilon"]
     space = release.public_space(params.profiles[key["dataset"]])
-    return registry.load(key["generator"]).plan(settings, Budget(epsilon, params.privacy.delta), space)
+    return base.load(key["generator"]).plan(settings, Budget(epsilon, params.privacy.delta), space)
 
 
 def fid(made: Images, test: Images) -> float:
     """Of our own extractor (`small_gray`), between as many images as the test set has; no other's FID compares."""
     network = SmallGray("small_gray", ["features"])
-    sides = (quality.features(network, data[: len(test)])["features"] for data in (made, test))
+    sides = (image_quality.features(network, data[: len(test)])["features"] for data in (made, test))
     statistics = [fid_features_to_statistics(x) for x in sides]
     return float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"])
 
@@ -108,7 +109,7 @@ def settings_of(params: config.Params, key: dict) -> dict:
     if key["generator"] == "real":
         return common
     settings = params.generator(key["dataset"], key["generator"]).model_dump()
-    return {**common, "version": registry.load(key["generator"]).VERSION, "generator": settings}
+    return {**common, "version": base.load(key["generator"]).VERSION, "generator": settings}
 
 
 def row(key: dict, settings: dict, runs: list[dict]) -> dict:

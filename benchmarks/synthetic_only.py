@@ -14,12 +14,12 @@ import numpy as np
 
 from benchmarks.common import publish
 from pipelines import config, seeds
-from pipelines.blocks.generators import GENERATORS
-from pipelines.datasets import containers, partitions, sources
+from pipelines.config.generators import GENERATORS
+from pipelines.datasets import labelled_images, partitions, sources
 from pipelines.evaluation.metrics import scores
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import registry, release
+from pipelines.synthesis import base, release
 from pipelines.training import classify
 
 
@@ -32,14 +32,14 @@ def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, d
     rng = np.random.default_rng(seeds.derive(seed, "synthetic_only"))
     if test is None:
         test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
-    module = registry.load(generator)
+    module = base.load(generator)
     budget, space = Budget(epsilon, params.privacy.delta), release.public_space(profile)
     plan = module.plan(params.generator(dataset, generator), budget, space)
     sets = []
     for client, shard in partitions.cut(pool, params.partition, rng).items():
         state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(seed, generator, client))
         sets.append(module.sample(state, params.profiles[dataset].images, seeds.derive(seed, "sample", client)))
-    model = classify.on_synthetic(containers.concatenate(sets), profile, params.training(dataset, "pooled"), seed)
+    model = classify.on_synthetic(labelled_images.concatenate(sets), profile, params.training(dataset, "pooled"), seed)
     return scores(model, test)["accuracy"]
 
 

@@ -25,9 +25,9 @@ import torch.nn.functional as F
 from benchmarks.common import publish
 from models.generator import PaperGenerator
 from models.teachers import TEACHERS, LabelledConv, same
-from pipelines.datasets.containers import Images
-from pipelines.synthesis import votes
-from pipelines.synthesis.teachers.ensemble import SIZES, Ensemble, Recipe
+from pipelines.datasets.labelled_images import Images
+from pipelines.synthesis.datalens import votes
+from pipelines.synthesis.datalens.ensemble import SIZES, Ensemble, Recipe
 
 TEACHERS_ASKED, BATCH, UPDATES = 800, 15, 2
 SHAPE, CLASSES, HIDDEN = (28, 28, 1), 10, 32

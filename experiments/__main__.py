@@ -20,7 +20,7 @@ import signal
 
 from tqdm import tqdm
 
-from experiments import catalogue, parameters, running, store
+from experiments import catalogue, parameters, runner, store
 from experiments.plans import PRIVATE, STORES, Asked
 from pipelines import config
 from pipelines.datasets.sources import PUBLIC
@@ -47,22 +47,22 @@ def main() -> None:
         _check(params, given)
         generators = tuple(name for name in PRIVATE if name in given.generators)
         asked = Asked(tuple(given.datasets), tuple(given.seeds), tuple(params.clients), given.images, generators)
-        running.check_committed()
+        runner.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, asked, params)
         publish(given.name, params)
 
 
 def measure(name: str, asked: Asked, params: config.Params) -> None:
     """Runs and keeps what of the plan is not kept under its settings."""
-    from experiments import reading  # torch and its metrics: seconds, that a refusal need not take
+    from experiments import collect  # torch and its metrics: seconds, that a refusal need not take
 
     kept = store.kept(name)
     planned = [(run, parameters.settings(params, run)) for run in STORES[name](asked)]
     bar = tqdm([pair for pair in planned if not store.found(kept, *pair)], desc=name, mininterval=1)
     for run, settings in bar:
-        with running.restored():
-            running.reproduce(f"{name}-{run.name}-{settings['parameters']}", run, bar.set_postfix_str)
-            figures = reading.figures(parameters.resolved(params, run.overrides), run)
+        with runner.restored():
+            runner.reproduce(f"{name}-{run.name}-{settings['parameters']}", run, bar.set_postfix_str)
+            figures = collect.figures(parameters.resolved(params, run.overrides), run)
         store.keep(name, run, settings, figures)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from experiments import notes, pages, pictures, store, tables, variants
+from experiments import notes, pages, plots, store, tables, variant_tables
 from experiments.summaries import by
 from pipelines.files import write_csv, write_text
 from pipelines.reporting import canvas
@@ -30,7 +30,7 @@ EXPERIMENTS = {
         notes.TABLE2,
         tables.table2,
         pages.METHODS,
-        pictures.differences,
+        plots.differences,
     ),
     "table3": Experiment(
         "table3",
@@ -38,29 +38,29 @@ EXPERIMENTS = {
         notes.TABLE3,
         tables.table3,
         pages.METHODS,
-        pictures.differences,
+        plots.differences,
     ),
     "table4": Experiment(
-        "table2", "Table IV: where the data flows", notes.TABLE4, tables.table4, pages.FLOWS, pictures.differences
+        "table2", "Table IV: where the data flows", notes.TABLE4, tables.table4, pages.FLOWS, plots.differences
     ),
     "table5": Experiment(
         "table5",
         "Table V and Fig. 3: what epsilon buys",
         notes.TABLE5,
-        variants.table5,
+        variant_tables.table5,
         pages.EPSILONS,
-        pictures.against_epsilon,
+        plots.against_epsilon,
     ),
     "figure2": Experiment(
         "figure2",
         "Fig. 2: PPPFL's stabilisers",
         notes.FIGURE2,
-        variants.figure2,
+        variant_tables.figure2,
         pages.STABILISERS,
-        pictures.stabilisers,
+        plots.stabilisers,
     ),
     "figure4": Experiment(
-        "table2", "Fig. 4: gain against local accuracy", notes.FIGURE4, tables.figure4, pages.GAINS, pictures.gains
+        "table2", "Fig. 4: gain against local accuracy", notes.FIGURE4, tables.figure4, pages.GAINS, plots.gains
     ),
     "roads": Experiment(
         "roads",
@@ -68,15 +68,15 @@ EXPERIMENTS = {
         notes.ROADS,
         tables.roads,
         pages.ROADS,
-        pictures.differences,
+        plots.differences,
     ),
     "newcomers": Experiment(
         "newcomers",
         "Newcomers: what a shared model is worth to a client with few labels",
         notes.NEWCOMERS,
-        variants.newcomers,
+        variant_tables.newcomers,
         pages.NEWCOMERS,
-        pictures.newcomers,
+        plots.newcomers,
     ),
 }
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from experiments.summaries import by
-from pipelines.reporting.figures import amount, bound, number
 from pipelines.reporting.findings import marked
+from pipelines.reporting.formatting import amount, bound, number
 
 Column = tuple[str, Callable[[dict], str]]
 

@@ -6,12 +6,12 @@ import json
 from pydantic import ValidationError
 
 from experiments.plans import Run
+from pipelines import methods
 from pipelines.config import Params
+from pipelines.config.values import sentences
 from pipelines.errors import UserError
-from pipelines.federation import methods
 from pipelines.files import standard
-from pipelines.rules import sentences
-from pipelines.synthesis import registry
+from pipelines.synthesis import base
 
 APART = (  # in a run's name, of no weight for its figures, or below
     "seed",
@@ -71,7 +71,7 @@ def _blocks(params: Params, run: Run) -> dict:
             },
             "training": {name: _training(params, run, name) for name in ("meta", "fine_tune", *sorted(trained))},
             "generators": {name: params.generator(run.dataset, name).model_dump() for name in generators},
-            "versions": {name: registry.load(name).VERSION for name in generators},
+            "versions": {name: base.load(name).VERSION for name in generators},
             "quality": params.quality.model_dump() if run.fidelity else None,
         }
     )
@@ -81,10 +81,10 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
     """What only runs with noisy training depend on."""
     if not algorithms:
         return {}
-    from pipelines.federation.dp import federated  # torch: seconds, that a refusal need not take
+    from pipelines.federation import noisy_run  # torch: seconds, that a refusal need not take
 
     trained = {name: _training(params, run, name) for name in algorithms}
-    versions = {name: federated.family(params.training(run.dataset, name)).VERSION for name in algorithms}
+    versions = {name: noisy_run.family(params.training(run.dataset, name)).VERSION for name in algorithms}
     return {"public_fraction": params.public_fraction(run.dataset), "noisy": trained, "noisy_versions": versions}
 
 

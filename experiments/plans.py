@@ -6,9 +6,8 @@ from itertools import cycle
 
 import numpy as np
 
-from pipelines import seeds
-from pipelines.blocks.dp import DP_BASELINES
-from pipelines.federation import methods
+from pipelines import methods, seeds
+from pipelines.config.dp import DP_BASELINES
 
 EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)  # of the five clients: the paper says 1 to 10
 PRIVATE = ("dp_moments", "datalens")  # the quicker first

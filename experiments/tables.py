@@ -1,9 +1,9 @@
 """Tables II to IV, the roads and Fig. 4 as rows for a CSV: means over cells, intervals of paired differences, the
 paper's figures beside."""
 
-from experiments import published
+from experiments import paper_figures
 from experiments.correlation import gain_against_local
-from experiments.published import beside
+from experiments.paper_figures import beside
 from experiments.summaries import (
     Cells,
     accuracies_in_both,
@@ -34,11 +34,11 @@ SECONDS = ("seconds", "seconds_at_home")
 
 
 def table2(rows: list[dict]) -> list[dict]:
-    return _methods(rows, published.TABLE2)
+    return _methods(rows, paper_figures.TABLE2)
 
 
 def table3(rows: list[dict]) -> list[dict]:
-    return _methods(rows, published.TABLE3)
+    return _methods(rows, paper_figures.TABLE3)
 
 
 def roads(rows: list[dict]) -> list[dict]:
@@ -59,7 +59,7 @@ def table4(rows: list[dict]) -> list[dict]:
                     {"dataset": dataset, "flow": flow, "generator": generator, "method": name, "cells": len(accuracy)}
                     | {"accuracy": mean(accuracy), "macro_f1": mean(cells(own, method, f"macro_f1{moment}"))}
                     | ends("over_local", paired(accuracy, local, dataset, flow) if name != "local" else None)
-                    | beside(published.TABLE4[flow].get(dataset))
+                    | beside(paper_figures.TABLE4[flow].get(dataset))
                 )
     return found
 
@@ -70,7 +70,7 @@ def figure4(rows: list[dict]) -> list[dict]:
     for dataset, own in by(rows, "dataset").items():
         for generator in generators(own):
             for base in BASES:
-                paper = published.FIGURE4 if base == "local" else dict.fromkeys(published.FIGURE4)
+                paper = paper_figures.FIGURE4 if base == "local" else dict.fromkeys(paper_figures.FIGURE4)
                 figures = gain_against_local(*accuracies_in_both(own, base, f"pppfl/{generator}"))
                 found.append(
                     {"dataset": dataset, "generator": generator, "base": base, **figures}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pipelines import paths
 from pipelines.config import Params
-from pipelines.datasets.containers import Images
-from pipelines.datasets.secrets import salt
+from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.salting import salt
 from pipelines.errors import UserError
 from pipelines.files import new_folder
 from pipelines.privacy.ledger import Ledger, LedgerError, Release

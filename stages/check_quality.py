@@ -2,12 +2,12 @@
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, shards
-from pipelines.datasets.secrets import season
+from pipelines.datasets import labelled_images, shards
+from pipelines.datasets.salting import season
 from pipelines.errors import UserError
+from pipelines.evaluation import image_quality
 from pipelines.evaluation.metrics import scores
 from pipelines.files import new_folder, write_json
-from pipelines.synthesis import quality
 from pipelines.training import classify
 from pipelines.training.tensors import device
 from stages.cli import main
@@ -15,13 +15,13 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
     profile, recipe = params.profiles[dataset], params.training(dataset, "pooled")
-    fake = containers.load(paths.synthetic(dataset, client, generator) / "images.npz", profile)
+    fake = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz", profile)
     train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
-    everyone = containers.load(paths.prepared(dataset) / "test.npz", profile)
+    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
-    network = quality.extractor(params.quality, train)
-    held_out = containers.concatenate([validation, test])
-    results = quality.compare(network, fake, train, held_out, params.quality, seed)
+    network = image_quality.extractor(params.quality, train)
+    held_out = labelled_images.concatenate([validation, test])
+    results = image_quality.compare(network, fake, train, held_out, params.quality, seed)
     model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
     at_home, anywhere = scores(model, test), scores(model, everyone)
     results |= {
@@ -30,9 +30,9 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         "tstr_accuracy_global": anywhere["accuracy"],
         "records": len(train),
         "extractor": params.quality.extractor,
-        "extractor_sha256": quality.digest(network),
+        "extractor_sha256": image_quality.digest(network),
     }
-    warnings = quality.complaints(results, params.quality)
+    warnings = image_quality.complaints(results, params.quality)
     name = f"{dataset}/{client}/{generator}"
     for warning in warnings:
         print(f"{name}: {warning}")

@@ -4,9 +4,10 @@ from functools import partial
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, shards
-from pipelines.datasets.secrets import season
-from pipelines.federation import health, outcome, personalise
+from pipelines.datasets import labelled_images, shards
+from pipelines.datasets.salting import season
+from pipelines.federation import health
+from pipelines.federation.home import fine_tuning, results
 from pipelines.files import new_folder, read_json, require
 from pipelines.training import classify
 from pipelines.training.tensors import device
@@ -19,10 +20,10 @@ def run(params: Params, dataset: str, generator: str) -> None:
     privacy, state, cost = read_json(folder / "privacy.json"), read_json(folder / health.FILE), read_json(made)
     require(folder / "privacy.json", privacy, "epsilon_max", "guarantee")
     require(made, cost, "rounds", "bytes_down", "bytes_up", "seconds")
-    found = personalise.through_rounds(
-        outcome.load_models(folder / "rounds.safetensors"),
+    found = fine_tuning.through_rounds(
+        results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
-        containers.load(paths.prepared(dataset) / "test.npz", profile),
+        labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
         build=partial(classify.new, profile, 0, device(params.device)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
@@ -31,9 +32,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
     summary = {**found.summary, **privacy, "health": state}
     cost = {**cost, "seconds_at_home": found.seconds}
     with new_folder(paths.personal(dataset, generator)) as out:
-        outcome.save_method(out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)
+        results.save_method(out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)
         season(out, dataset, "all-clients")
-    print(f"{dataset} {method}: {outcome.line(summary)}")
+    print(f"{dataset} {method}: {results.line(summary)}")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ What it cost is kept apart, at home: a clock says something else each time."""
 from pipelines import paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
-from pipelines.datasets.secrets import season
-from pipelines.federation import health, outcome
+from pipelines.datasets.salting import season
+from pipelines.federation import health
 from pipelines.federation.algorithms import pppfl
-from pipelines.federation.engines.choice import on_synthetic
-from pipelines.federation.rounds import History
-from pipelines.federation.runs import Run
+from pipelines.federation.core.rounds import History
+from pipelines.federation.engine import on_synthetic
+from pipelines.federation.home import results
+from pipelines.federation.run_spec import Run
 from pipelines.files import new_folder, write_csv, write_json
 from stages.cli import main
 
@@ -25,7 +26,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         ]
         verdict = _health(params, Run(dataset, "pppfl", generator), history)
         with new_folder(paths.initial(dataset, generator)) as folder:
-            outcome.save_models(folder / "rounds.safetensors", history.models)
+            results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
             write_json(folder / "privacy.json", privacy)
             write_json(folder / health.FILE, verdict.as_dict())

@@ -1,11 +1,11 @@
 """new_clients@DATASET-GENERATOR: clients held out of the shared training, which then adapt with few labels. Private."""
 
-from pipelines import paths, scratch, seeds
+from pipelines import methods, paths, scratch, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, exports, shards
-from pipelines.datasets.secrets import season
-from pipelines.federation import methods, new_clients
-from pipelines.federation.task import of_clients
+from pipelines.datasets import exports, labelled_images, shards
+from pipelines.datasets.salting import season
+from pipelines.federation.core.task import of_clients
+from pipelines.federation.home import new_clients
 from pipelines.files import new_folder, write_json
 from stages.cli import main
 
@@ -22,7 +22,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         found = new_clients.study(
             task,
             shards.read_all(dataset, settings.held_out, profile),
-            containers.load(paths.prepared(dataset) / "test.npz", profile),
+            labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
             settings=settings,
             training={algorithm: params.training(dataset, block) for algorithm, block in blocks.items()},
             seed=seeds.derive(params.seed, "labelled", dataset),

@@ -4,13 +4,13 @@ import numpy as np
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, partitions, shards
+from pipelines.datasets import labelled_images, partitions, shards
 from pipelines.files import new_folder
 from stages.cli import main
 
 
 def run(params: Params, dataset: str) -> None:
-    pool = containers.load(paths.prepared(dataset) / "pool.npz")
+    pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
     rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
     cut = partitions.cut(pool, params.partition, rng)
     with new_folder(paths.shards(dataset)) as folder:

@@ -8,12 +8,12 @@ import numpy as np
 
 from pipelines import paths, seeds
 from pipelines.config import Params
+from pipelines.config.values import mistake
 from pipelines.datasets import partitions, sources
-from pipelines.datasets.containers import Images
-from pipelines.datasets.secrets import crowd, is_seasoned_elsewhere, salt, season
+from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.salting import crowd, is_seasoned_elsewhere, salt, season
 from pipelines.errors import printable
 from pipelines.files import new_folder
-from pipelines.rules import mistake
 from stages.cli import main
 
 

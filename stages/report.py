@@ -4,12 +4,12 @@ import shutil
 
 from pipelines import paths
 from pipelines.config import Params
-from pipelines.datasets.secrets import season
+from pipelines.datasets.salting import season
 from pipelines.files import new_folder
-from pipelines.reporting import folder, new_clients, tables
+from pipelines.reporting import new_clients, page, tables
 from pipelines.reporting.comparisons import sentences
-from pipelines.reporting.figures import number
 from pipelines.reporting.findings import marked
+from pipelines.reporting.formatting import number
 from stages.cli import main
 
 LEAST_BYTES = 1 << 23  # of a data set, which takes some 2.5 MB: how well a picture is packed follows private scores
@@ -17,7 +17,7 @@ LEAST_BYTES = 1 << 23  # of a data set, which takes some 2.5 MB: how well a pict
 
 def run(params: Params) -> None:
     with new_folder(paths.REPORTS) as out:
-        summaries = folder.write(out, params)
+        summaries = page.write(out, params)
         for name in ("audit.json", "audit.png"):  # the last `make audit`, which this folder would otherwise lose
             if (paths.AUDIT / name).exists():
                 shutil.copy(paths.AUDIT / name, out / name)

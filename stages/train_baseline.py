@@ -8,19 +8,20 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pipelines import paths, scratch, seeds
-from pipelines.blocks.training import FineTune
+from pipelines import methods, paths, scratch, seeds
 from pipelines.config import Params
-from pipelines.datasets import containers, exports, shards
-from pipelines.datasets.secrets import season
+from pipelines.config.training import FineTune
+from pipelines.config.values import Block
+from pipelines.datasets import exports, labelled_images, shards
+from pipelines.datasets.salting import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import baselines, health, methods, outcome, personalise
-from pipelines.federation.engines.choice import on_synthetic
-from pipelines.federation.rounds import History
-from pipelines.federation.runs import Run
-from pipelines.federation.task import Task, of_clients
+from pipelines.federation import baselines, health
+from pipelines.federation.core.rounds import History
+from pipelines.federation.core.task import Task, of_clients
+from pipelines.federation.engine import on_synthetic
+from pipelines.federation.home import fine_tuning, results
+from pipelines.federation.run_spec import Run
 from pipelines.files import new_folder
-from pipelines.rules import Block
 from stages.cli import main
 
 NOTHING_LEAVES = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
@@ -30,7 +31,7 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 def run(params: Params, dataset: str, algorithm: str) -> None:
     profile = params.profiles[dataset]
     own = shards.read_all(dataset, list(params.clients), profile)
-    everyone = containers.load(paths.prepared(dataset) / "test.npz", profile)
+    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     unfinished = scratch.unfinished(f"train_baseline-{dataset}-{algorithm}")
     with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
@@ -38,7 +39,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             settings, carried = params.training(dataset, algorithm), _carried(params, dataset, algorithm, generator)
             for name, trained in baselines.trained(algorithm, task, settings, carried, kept).items():
                 method = f"{name}/{generator}" if generator else name
-                found = personalise.from_each_own(
+                found = fine_tuning.from_each_own(
                     trained.models,
                     own,
                     everyone,
@@ -49,10 +50,10 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                 verdict = _health(dataset, algorithm, task, settings, trained)
                 summary = {**found.summary, **privacy, "health": verdict.as_dict()}
                 cost = {**trained.cost, "seconds_at_home": found.seconds}
-                outcome.save_method(
+                results.save_method(
                     folder, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
                 )
-                print(f"{dataset} {method}: {outcome.line(summary)}")
+                print(f"{dataset} {method}: {results.line(summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")
         season(folder, dataset, "all-clients")
 

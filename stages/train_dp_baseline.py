@@ -5,24 +5,25 @@ from functools import partial
 from pathlib import Path
 
 from pipelines import paths, releases, seeds
-from pipelines.blocks.data import Profile
 from pipelines.config import Params, looks_at_images
-from pipelines.datasets import containers, shards
-from pipelines.datasets.containers import Images
-from pipelines.datasets.secrets import season
+from pipelines.config.data import Profile
+from pipelines.config.values import Block, mistake
+from pipelines.datasets import labelled_images, shards
+from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.salting import season
 from pipelines.datasets.shards import Shard
-from pipelines.federation import health, outcome, personalise
-from pipelines.federation.dp import federated, own
+from pipelines.federation import health, noisy_run
+from pipelines.federation.dp import own
 from pipelines.federation.dp.account import Account
-from pipelines.federation.dp.entry import entry
-from pipelines.federation.engines.choice import networked
-from pipelines.federation.runs import Run
+from pipelines.federation.engine import networked
+from pipelines.federation.home import fine_tuning, results
+from pipelines.federation.noisy_release import entry
+from pipelines.federation.run_spec import Run
 from pipelines.files import new_folder, read_json
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import Noise
-from pipelines.rules import Block, mistake
 from pipelines.synthesis import dp_moments, warm_start
-from pipelines.synthesis.registry import Plan
+from pipelines.synthesis.base import Plan
 from pipelines.synthesis.release import public_space
 from pipelines.training.tensors import State, state_of
 from stages.cli import main
@@ -32,19 +33,19 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     why = params.left_out(dataset, algorithm)
     if why:
         with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
-            outcome.leave_out(folder, algorithm, why)
+            results.leave_out(folder, algorithm, why)
             season(folder, dataset, "all-clients")
         print(why)
         return
     profile = params.profiles[dataset]
     own_shards = shards.read_all(dataset, list(params.clients), profile)
     store, statements = _released(params, dataset, algorithm, own_shards)
-    cost = read_json(store / federated.COST)
-    (model,) = outcome.load_models(store / "rounds.safetensors")[-1:]
-    found = personalise.through_rounds(
+    cost = read_json(store / noisy_run.COST)
+    (model,) = results.load_models(store / "rounds.safetensors")[-1:]
+    found = fine_tuning.through_rounds(
         [model],
         own_shards,
-        containers.load(paths.prepared(dataset) / "test.npz", profile),
+        labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
         build=own.network(params, dataset, params.training(dataset, algorithm)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
@@ -54,11 +55,11 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     verdict = _health(params, dataset, algorithm, model)
     summary = {**found.summary, **_privacy(statements), "health": verdict.as_dict()}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
-        outcome.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
-        for name in (federated.LOG, federated.SPENT):
+        results.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
+        for name in (noisy_run.LOG, noisy_run.SPENT):
             shutil.copy(store / name, folder / algorithm / name)
         season(folder, dataset, "all-clients")
-    print(f"{dataset} {algorithm}: {outcome.line(summary)}")
+    print(f"{dataset} {algorithm}: {results.line(summary)}")
     print(verdict.told(f"{dataset} {algorithm}"), end="")
 
 
@@ -70,7 +71,7 @@ def _health(params: Params, dataset: str, algorithm: str, model: State) -> healt
     return health.check(
         model,
         state_of(build()),
-        [containers.load(paths.prepared(dataset) / "public.npz")],
+        [labelled_images.load(paths.prepared(dataset) / "public.npz")],
         build=build,
         seed=seeds.derive(params.seed, "health", dataset, algorithm),
         remedy=health.remedy(dataset, f"dp_baselines.{algorithm}", settings),
@@ -88,7 +89,7 @@ def _released(
     sources = {client: own.source(params, dataset, algorithm, client) for client in shards_of}
     _say(algorithm, accounts)
     build()  # a network that does not fit the images must fail before anything is entered as spent
-    public = containers.load(paths.prepared(dataset) / "public.npz")
+    public = labelled_images.load(paths.prepared(dataset) / "public.npz")
     _check_images(params, dataset, algorithm, len(public))
     data = {client: shard.train for client, shard in shards_of.items()}
     entries = _entries(params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public))
@@ -105,7 +106,7 @@ def _released(
         return warm_start.trained(build(), settings.warm_start, profile.augmentation, data, plans, sources, seed)
 
     unfinished = releases.unfinished(ledgers, entries)
-    make = partial(federated.train, data, accounts, sources, build, first, public, unfinished=unfinished)
+    make = partial(noisy_run.train, data, accounts, sources, build, first, public, unfinished=unfinished)
     store = releases.made_once(ledgers, entries, make)
     made = {client: each.fingerprint for client, each in entries.items()}
     return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}
@@ -122,7 +123,7 @@ def _entries(
 ) -> dict[str, Release]:
     """Returns what each client's ledger enters."""
     settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
-    family = federated.family(settings)
+    family = noisy_run.family(settings)
     return {
         client: entry(
             algorithm,
@@ -158,7 +159,7 @@ def _over_network(params: Params, run: Run, folder: Path) -> None:
     if run.settings(params).warm_start:
         raise mistake(f"dp_baselines.{run.method}.warm_start", "a share", "null where federation.engine is 'nvflare'")
     done = networked(params, run)
-    federated.keep(folder, done.history, done.history.cost, done.spent)
+    noisy_run.keep(folder, done.history, done.history.cost, done.spent)
 
 
 def _plan(params: Params, dataset: str, client: str, settings: Block) -> Plan | None:
@@ -186,7 +187,7 @@ def _account(params: Params, algorithm: str, client: str, settings: Block, plan:
         return own.account(params, client, settings)
     epsilon, delta = params.budget(client)
     try:
-        return federated.family(settings).account(
+        return noisy_run.family(settings).account(
             epsilon, warm_start.continuous(delta), settings, warm_start.steps(plan)
         )
     except ValueError:

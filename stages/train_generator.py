@@ -3,16 +3,16 @@
 from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import shards
-from pipelines.datasets.secrets import season
+from pipelines.datasets.salting import season
 from pipelines.files import new_folder
 from pipelines.privacy import noise
-from pipelines.privacy.gaussian import Budget
-from pipelines.synthesis import registry, release
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis import base, release
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
-    module = registry.load(generator)
+    module = base.load(generator)
     settings = params.generator(dataset, generator)
     space = release.public_space(params.profiles[dataset])
     plan = module.plan(settings, Budget(*params.budget(client)), space)
@@ -26,7 +26,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     entry = release.entry(*mechanism, plan, statement, data=releases.digest(train), seed=seed)
     ledgers = {client: releases.ledger_of(params, dataset, client)}
     entries = releases.recognised(ledgers, {client: entry})
-    where = registry.Where(params.device, releases.unfinished(ledgers, entries))
+    where = base.Where(params.device, releases.unfinished(ledgers, entries))
 
     def make(folder):
         release.save(folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint)

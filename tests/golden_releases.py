@@ -8,21 +8,21 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
-from pipelines.blocks.data import Augmentation
-from pipelines.blocks.dp import DpBaselines
-from pipelines.blocks.generators import GENERATORS, DpMoments
-from pipelines.federation.dp import federated
-from pipelines.federation.dp.entry import entry
-from pipelines.privacy.gaussian import Budget
+from pipelines.config.data import Augmentation
+from pipelines.config.dp import DpBaselines
+from pipelines.config.generators import GENERATORS, DpMoments
+from pipelines.federation import noisy_run
+from pipelines.federation.noisy_release import entry
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import dp_moments, registry, warm_start
+from pipelines.synthesis import base, dp_moments, warm_start
 from pipelines.synthesis import release as releasing
 from stages import train_dp_baseline
 
 GOLDEN = Path(__file__).parent / "golden"
 EPSILON, DELTA, SEED = 2.0, 1e-5, 7
-SPACE = registry.Space(height=8, width=8, channels=1, classes=10)
+SPACE = base.Space(height=8, width=8, channels=1, classes=10)
 WARPS = {"rotation": 0.15, "scale": 0.1, "shear": 0.1, "shift": 0.5, "elastic": 0.0, "noise": 0.0}
 
 
@@ -39,7 +39,7 @@ def of_today(name: str, settings: dict) -> Release:
 
 
 def of_generator(name: str, settings: dict) -> Release:
-    module = registry.load(name)
+    module = base.load(name)
     plan = module.plan(GENERATORS[name].model_validate(settings), Budget(EPSILON, DELTA), SPACE)
     statement = releasing.described(plan, OsEntropy())
     return releasing.entry(name, module.VERSION, module.IDENTITY, plan, statement, data="the records", seed=SEED)
@@ -50,7 +50,7 @@ def of_noisy_training(name: str, settings: dict) -> Release:
     profile = SimpleNamespace(
         shape=[8, 8, 1], classes=10, classifier="mlp", augmentation=Augmentation.model_validate(WARPS)
     )
-    family = federated.family(settings)
+    family = noisy_run.family(settings)
     start, before, delta = None, (), DELTA
     if settings.warm_start:
         moments = DpMoments.model_validate(frozen_settings()["dp_moments"])

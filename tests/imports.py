@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = ("stages", "pipelines", "models")
+OURS = ("stages", "pipelines", "models", "audits")
 
 
 def module_file(name: str) -> Path | None:

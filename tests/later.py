@@ -16,24 +16,25 @@ from torch import nn
 from models import classifiers
 from models.generator import NormedGenerator
 from models.teachers import TEACHERS
-from pipelines.blocks.dp import DP_BASELINES, Dpsgd
-from pipelines.blocks.generators import GENERATORS
-from pipelines.blocks.training import BASELINES, Meta
 from pipelines.config import Params
+from pipelines.config.dp import DP_BASELINES, Dpsgd
+from pipelines.config.generators import GENERATORS
+from pipelines.config.training import BASELINES, Meta
+from pipelines.config.values import Block
 from pipelines.datasets import partitions
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
+from pipelines.federation import noisy_run
 from pipelines.federation.algorithms import pppfl
-from pipelines.federation.dp import federated, optimisers
+from pipelines.federation.dp import optimisers
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
 from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.federation.dp.nbafl_account import Sound
 from pipelines.federation.dp.noise_control import next_factor
-from pipelines.privacy.gaussian import Budget
-from pipelines.rules import Block
-from pipelines.synthesis import dp_moments, neural, registry, warm_start
-from pipelines.synthesis.registry import Plan
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis import base, dp_moments, neural, warm_start
+from pipelines.synthesis.base import Plan
 from pipelines.synthesis.release import entry, public_space
 
 TINY = 200  # pixels of an image that is small enough to fit a generator to in milliseconds
@@ -122,8 +123,8 @@ def _once(action: Callable, *key) -> None:
         raise UserError(refused)
 
 
-def _plan(name: str, settings: str, budget: tuple[float, float], space: registry.Space) -> None:
-    module, block = registry.load(name), GENERATORS[name].model_validate_json(settings)
+def _plan(name: str, settings: str, budget: tuple[float, float], space: base.Space) -> None:
+    module, block = base.load(name), GENERATORS[name].model_validate_json(settings)
     plan = module.plan(block, Budget(*budget), space)
     for sigma in _sigmas(plan.statement.details):
         _noise(sigma, plan.statement.epsilon)
@@ -182,11 +183,11 @@ def _noisy(params: Params, dataset: str, name: str, clients: list[str]) -> None:
 def _account(params: Params, dataset: str, client: str, settings: Block) -> Account:
     epsilon, delta = params.budget(client)
     if not settings.warm_start:
-        return federated.family(settings).account(epsilon, delta, settings)
+        return noisy_run.family(settings).account(epsilon, delta, settings)
     share, space = settings.warm_start.share, public_space(params.profiles[dataset])
     moments = warm_start.plan(params.generator(dataset, "dp_moments"), epsilon, delta, share, space)
     try:
-        return federated.family(settings).account(
+        return noisy_run.family(settings).account(
             epsilon, warm_start.continuous(delta), settings, warm_start.steps(moments)
         )
     except ValueError as error:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from project import Project
 
-from pipelines.federation.engines.flare import processes
-from pipelines.federation.runs import Run
+from pipelines.federation.network.flare import processes
+from pipelines.federation.run_spec import Run
 
 GENERATOR, CLIENTS = "dp_moments", ["c0", "c1", "c2"]
 PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (

@@ -7,7 +7,7 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from pipelines import config
-from pipelines.blocks.data import Augmentation
+from pipelines.config.data import Augmentation
 from pipelines.errors import UserError
 
 # as text: a YAML alias becomes a block of its own
@@ -30,7 +30,7 @@ def shipped() -> dict:
 def load(content):
     """As if params.yaml held `content`: parsing takes 30 ms, and there are a thousand cases."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config, "read", lambda path: content)
+        patch.setattr(config.params, "read", lambda path: content)
         return config.load(ROOT / "params.yaml")
 
 

@@ -12,10 +12,11 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 from within import Within
 
-from pipelines.privacy import gaussian
+from pipelines.privacy import discrete_gaussian
 from pipelines.privacy.ledger import Ledger
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import datalens, dp_moments
+from pipelines.synthesis import dp_moments
+from pipelines.synthesis.datalens import generator as datalens
 
 
 class World(Within):
@@ -89,7 +90,7 @@ class World(Within):
 
     def _release(self, total: np.ndarray, **settings) -> np.ndarray:
         """The mechanism itself in a world without a tape; else what the tape has, whatever was to be released."""
-        came_to = gaussian.release(total, **settings)
+        came_to = discrete_gaussian.release(total, **settings)
         if self.recording:
             self.tape[self.running, self.position] = came_to
         played = self.tape[self.running, self.position]

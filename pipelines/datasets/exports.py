@@ -1,8 +1,8 @@
 """Reading what the clients handed out: their synthetic sets and the privacy on their cards."""
 
 from pipelines import paths
-from pipelines.blocks.data import Profile
-from pipelines.datasets.containers import Images, load
+from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images, load
 from pipelines.files import read_json, require
 
 

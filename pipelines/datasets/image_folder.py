@@ -15,7 +15,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from pipelines.datasets import raw_files
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError, printable
 
 # Pillow looks at the content, not at the name: without a list an EPS named .png would reach Ghostscript.

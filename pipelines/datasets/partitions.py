@@ -6,8 +6,8 @@ from itertools import islice
 
 import numpy as np
 
-from pipelines.blocks.data import Partition
-from pipelines.datasets.containers import Images
+from pipelines.config.data import Partition
+from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.errors import UserError
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines import paths
-from pipelines.blocks.data import Profile
-from pipelines.datasets.containers import Images, load
-from pipelines.datasets.secrets import salt
+from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images, load
+from pipelines.datasets.salting import salt
 
 PARTS = ("train", "validation", "test")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.datasets import containers, image_folder, published
-from pipelines.datasets.containers import Images, load
+from pipelines.config.values import mistake
+from pipelines.datasets import image_folder, labelled_images, torchvision_sets
+from pipelines.datasets.labelled_images import Images, load
 from pipelines.errors import UserError
-from pipelines.rules import mistake
 
 
 def digits(**_) -> tuple[Images, None]:
@@ -37,7 +37,7 @@ def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
 
 PUBLIC: dict[str, Callable] = {  # whose records are no secret
     "digits": digits,
-    **{name: partial(published.read, class_name) for name, class_name in published.CLASSES.items()},
+    **{name: partial(torchvision_sets.read, class_name) for name, class_name in torchvision_sets.CLASSES.items()},
 }
 SOURCES: dict[str, Callable] = {**PUBLIC, "folder": image_folder.read, "npz": npz}
 
@@ -86,7 +86,7 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
         if len(found) != classes:
             raise mistake(f"profiles.{dataset}.classes", classes, f"the number of class folders, {len(found)}")
     if name == "npz":
-        found = containers.class_names(root / f"{dataset}.npz")
+        found = labelled_images.class_names(root / f"{dataset}.npz")
         if found is not None and len(found) != classes:
             where = root / f"{dataset}.npz"
             raise UserError(f"'class_names' of {where} must name {classes} classes. Got {len(found)} names instead.")
@@ -98,10 +98,10 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
 
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
     found = list(data.images.shape[1:])
-    if found != shape and sorted(found) == sorted(shape) and containers.channels_first(found):
+    if found != shape and sorted(found) == sorted(shape) and labelled_images.channels_first(found):
         raise UserError(
             f"The images of {dataset} have their channels first, {['n', *found]}. The channels must be last, "
-            f"{['n', *shape]}. Convert: {containers.CHANNELS_LAST}."
+            f"{['n', *shape]}. Convert: {labelled_images.CHANNELS_LAST}."
         )
     if len(data) and data.ids.min() < 0:
         raise UserError(

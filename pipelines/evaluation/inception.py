@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch_fidelity.metric_isc import KEY_METRIC_ISC_MEAN, isc_features_to_metric
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.training.tensors import logits, tensors
 
 

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from sklearn.metrics import f1_score
 from torch import nn
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.training.tensors import logits, tensors
 
 

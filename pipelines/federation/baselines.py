@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines import seeds
-from pipelines.blocks.training import Pooled
-from pipelines.datasets.containers import Images, concatenate
+from pipelines import methods, seeds
+from pipelines.config.training import Pooled
+from pipelines.config.values import Block
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.metrics import scores
-from pipelines.federation import methods
-from pipelines.federation.rounds import History
-from pipelines.federation.task import Task, federate
-from pipelines.rules import Block
-from pipelines.training import supervised
+from pipelines.federation.core.rounds import History
+from pipelines.federation.core.task import Task, federate
+from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of, with_state
 
 NO_COST = {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
@@ -87,7 +86,7 @@ def _elsewhere(task: Task, client: str, model: State) -> float:
 
 def _fitted(task: Task, data: Images, settings: Pooled, name: str) -> State:
     model, seed = task.build(), seeds.derive(task.seed, name)
-    supervised.fit(model, data, seed=seed, augmentation=task.augmentation, **settings.model_dump())
+    classifier.fit(model, data, seed=seed, augmentation=task.augmentation, **settings.model_dump())
     return state_of(model)
 
 

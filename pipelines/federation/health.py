@@ -18,11 +18,11 @@ import numpy as np
 from torch import nn
 
 from pipelines import seeds
-from pipelines.blocks.training import Meta
-from pipelines.datasets.containers import Images, concatenate
+from pipelines.config.training import Meta
+from pipelines.config.values import Block
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.metrics import predictions
-from pipelines.rules import Block
-from pipelines.training import supervised
+from pipelines.training import classifier
 from pipelines.training.tensors import State, with_state
 
 FILE = "health.json"
@@ -136,5 +136,5 @@ def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | No
 def _adapted(network: nn.Module, support: Images, query: Images, seed: int) -> np.ndarray:
     """int64 [n]: the classes of the query images after STEPS steps on the support images."""
     epochs = math.ceil(STEPS / math.ceil(len(support) / BATCH))
-    supervised.fit(network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
+    classifier.fit(network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
     return predictions(network, query)

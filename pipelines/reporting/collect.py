@@ -5,10 +5,9 @@ What is missing or lacks a field ends in one sentence that names the file.
 
 from pathlib import Path
 
-from pipelines import paths, releases
+from pipelines import methods, paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.federation import methods
 from pipelines.files import read_arrays, read_csv, read_json, require
 
 STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")

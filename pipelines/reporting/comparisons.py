@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from pipelines import seeds
-from pipelines.blocks.dp import DP_BASELINES
+from pipelines.config.dp import DP_BASELINES
 from pipelines.evaluation import intervals
-from pipelines.reporting.figures import number
 from pipelines.reporting.findings import marked
+from pipelines.reporting.formatting import number
 
 FEWEST = 6  # images or cells that differ; below, no exact sign test tells two methods apart at 0.05: 2 / 2^6 = 0.03
 # what PPPFL is held against; fedavg on the same generator's images

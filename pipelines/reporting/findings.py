@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipelines.reporting.budgets import BEYOND
-from pipelines.reporting.figures import number
+from pipelines.reporting.formatting import number
 
 UPPER_BOUND, VOID, COLLAPSED = "upper bound, not private", "NOT PRIVATE", "COLLAPSED"
 

@@ -9,8 +9,8 @@ from pipelines.config import Params
 from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import new_clients
 from pipelines.reporting.comparisons import sentences
-from pipelines.reporting.figures import amount, bound, number
 from pipelines.reporting.findings import UPPER_BOUND, accounts, apart_last, best, facts, not_private, warnings
+from pipelines.reporting.formatting import amount, bound, number
 
 HERE = Path(__file__).parent
 

@@ -7,9 +7,8 @@ little of clients that were not held out. Without labels there is one cell per c
 
 from collections.abc import Iterator
 
-from pipelines import seeds
+from pipelines import methods, seeds
 from pipelines.evaluation import intervals
-from pipelines.federation import methods
 from pipelines.reporting import comparisons
 from pipelines.reporting.findings import not_private
 

@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 
-from pipelines.blocks.data import Profile
-from pipelines.datasets.containers import Images
-from pipelines.synthesis import registry
+from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images
+from pipelines.synthesis import base
 
 SCHEMA = 1
 
@@ -44,7 +44,7 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
             "out_of_scope": "inference about single records, estimates of how common a class is at the client",
             "resolution": list(data.images.shape[1:]),
             "generator": generator,
-            "known_failures": registry.load(generator).KNOWN_FAILURES,
+            "known_failures": base.load(generator).KNOWN_FAILURES,
             "source_licence": profile.licence,
             **({"class_names": profile.class_names} if profile.class_names else {}),
             "training_augmentation": profile.augmentation.model_dump() if profile.augmentation else None,

@@ -15,13 +15,13 @@ from torch import nn
 from tqdm import tqdm
 
 from models.generator import NormedGenerator
-from pipelines.blocks.generators import DpMerf
-from pipelines.datasets.containers import Images, synthetic
-from pipelines.privacy.gaussian import Budget, on_lattice, release
+from pipelines.config.generators import DpMerf
+from pipelines.datasets.labelled_images import Images, synthetic
+from pipelines.privacy.discrete_gaussian import Budget, on_lattice, release
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
 from pipelines.training.tensors import state_of, with_state
 
 KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.fft import dctn, idctn
 
-from pipelines.blocks.generators import DpMoments
-from pipelines.datasets.containers import Images, synthetic
-from pipelines.privacy.gaussian import Budget, on_lattice, release
+from pipelines.config.generators import DpMoments
+from pipelines.datasets.labelled_images import Images, synthetic
+from pipelines.privacy.discrete_gaussian import Budget, on_lattice, release
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis.registry import HERE, Plan, Space, Where, lattice, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
 
 KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else

@@ -18,16 +18,16 @@ from torch import nn
 from tqdm import tqdm
 
 from models import classifiers
-from pipelines.blocks.generators import DpTeacher
-from pipelines.datasets.containers import Images
+from pipelines.config.generators import DpTeacher
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import float_gaussian
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import HERE, Plan, Space, Where, stated
-from pipelines.training import supervised
+from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
+from pipelines.training.classifier import fit as fit_classifier
 from pipelines.training.tensors import logits, state_of, tensors, with_state
 
 KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
@@ -112,7 +112,7 @@ def _moments_plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
 def _warm_start(model: nn.Module, state: dict[str, np.ndarray], settings: DpTeacher, seed: int) -> None:
     """Post-processing of the moments: no record is read."""
     start = settings.warm_start
-    supervised.fit(
+    fit_classifier(
         model,
         dp_moments.sample(state, start.images, seed),
         epochs=start.epochs,

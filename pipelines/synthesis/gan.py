@@ -8,15 +8,15 @@ import torch
 from tqdm import tqdm
 
 from models.teachers import TEACHERS
-from pipelines.blocks.generators import Gan
-from pipelines.datasets.containers import Images
-from pipelines.privacy.gaussian import Budget
+from pipelines.config.generators import Gan
+from pipelines.datasets.labelled_images import Images
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import neural
-from pipelines.synthesis.registry import HERE, Plan, Space, Where
-from pipelines.synthesis.teachers.block import Block
+from pipelines.synthesis.base import HERE, Plan, Space, Where
+from pipelines.synthesis.datalens.teacher_block import Block
 
 KNOWN_FAILURES = "may repeat training records; mode collapse"
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else

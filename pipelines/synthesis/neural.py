@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from models.generator import GENERATORS, Generator
-from pipelines.datasets.containers import Images, synthetic
+from pipelines.datasets.labelled_images import Images, synthetic
 from pipelines.files import read_arrays, write_arrays
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 from pipelines.training.tensors import packed, state_of, unpacked, with_state
 
 PUBLIC = ("network", "shape", "classes", "latent", "hidden", "histogram")  # entries of a state that are not weights

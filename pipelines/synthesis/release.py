@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.blocks.data import Profile
-from pipelines.datasets.containers import Images
+from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import read_arrays, read_json, require, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
-from pipelines.synthesis import registry
-from pipelines.synthesis.registry import Plan, Space
+from pipelines.synthesis import base
+from pipelines.synthesis.base import Plan, Space
 
 
 def public_space(profile: Profile) -> Space:
@@ -94,7 +94,7 @@ def sample(folder: Path, name: str, state: dict[str, np.ndarray], count: int, se
         UserError: the state is not one of this generator.
     """
     try:
-        return registry.load(name).sample(state, count, seed)
+        return base.load(name).sample(state, count, seed)
     except KeyError as error:
         path = folder / "generator.safetensors"
         raise UserError(f"{path} lacks {error}, which {name} needs. Run train_generator again.") from error

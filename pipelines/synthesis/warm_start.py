@@ -8,16 +8,16 @@ the delta that the lattice of its noise leaves. The training is post-processing.
 from torch import nn
 
 from pipelines import seeds
-from pipelines.blocks.data import Augmentation
-from pipelines.blocks.generators import DpMoments, WarmStart
-from pipelines.datasets.containers import Images, concatenate
+from pipelines.config.data import Augmentation
+from pipelines.config.generators import DpMoments, WarmStart
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
-from pipelines.privacy.gaussian import SLACK_SHARE, Budget
+from pipelines.privacy.discrete_gaussian import SLACK_SHARE, Budget
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import Plan, Space
-from pipelines.training import supervised
+from pipelines.synthesis.base import Plan, Space
+from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of
 
 
@@ -53,7 +53,7 @@ def trained(
         state = dp_moments.fit(data[client], plans[client], sources[client], own)
         sets.append(dp_moments.sample(state, settings.images, own))
     everything = concatenate(sets)
-    supervised.fit(
+    classifier.fit(
         model,
         everything,
         epochs=settings.epochs,

@@ -9,7 +9,7 @@ off unless its profile turns them on, and recorded in the card.
 import torch
 import torch.nn.functional as F
 
-from pipelines.blocks.data import Augmentation
+from pipelines.config.data import Augmentation
 
 ELASTIC_GRID = 5
 

@@ -4,10 +4,10 @@ import torch
 from torch import nn
 
 from models import classifiers
-from pipelines.blocks.data import Profile
-from pipelines.blocks.training import Pooled
-from pipelines.datasets.containers import Images
-from pipelines.training import supervised
+from pipelines.config.data import Profile
+from pipelines.config.training import Pooled
+from pipelines.datasets.labelled_images import Images
+from pipelines.training import classifier
 
 
 def new(profile: Profile, seed: int, device: torch.device | str = "cpu", *, activation: str = "relu") -> nn.Module:
@@ -22,7 +22,7 @@ def on_synthetic(
 ) -> nn.Module:
     """Trained on `data` with the data set's public augmentation; last iterate, no selection."""
     model = new(profile, seed, device)
-    supervised.fit(
+    classifier.fit(
         model,
         data,
         epochs=settings.epochs,

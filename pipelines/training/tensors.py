@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 
 AT_ONCE = 100  # images of a forward pass: larger activations may be given new pages each time, at twice the cost

@@ -7,10 +7,11 @@ import pytest
 
 from benchmarks import common, datalens_ablation
 from pipelines import config
-from pipelines.blocks.generators import Datalens
-from pipelines.datasets.containers import Images
-from pipelines.privacy.gaussian import Budget
-from pipelines.synthesis import datalens, release
+from pipelines.config.generators import Datalens
+from pipelines.datasets.labelled_images import Images
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis import release
+from pipelines.synthesis.datalens import generator as datalens
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_validation_images_are_no_teachers(monkeypatch, params):
     train = Images(np.zeros((count, 1, 1, 1), np.uint8), np.zeros(count, np.int64), np.arange(count))
     monkeypatch.setattr(datalens, "fit", lambda shard, *_: seen.update(teachers=shard.ids))
     monkeypatch.setattr(datalens, "sample", lambda *_: train)
-    monkeypatch.setattr(datalens_ablation.supervised, "fit", lambda *_, **__: 0)
+    monkeypatch.setattr(datalens_ablation.classifier, "fit", lambda *_, **__: 0)
     monkeypatch.setattr(datalens_ablation, "scores", lambda _, held: seen.update(held=held.ids) or {"accuracy": 0.0})
     settings = params.generator("mnist", "datalens")
     datalens_ablation.measure(params, settings, 10.0, 0, train)

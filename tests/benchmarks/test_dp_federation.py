@@ -9,8 +9,8 @@ from project import ROOT
 from benchmarks import dp_federation
 from benchmarks.dp_cases import CASES
 from pipelines import config
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
 from pipelines.synthesis import dp_moments
 
 TEN_TIMES = "agn, ten times the rate"

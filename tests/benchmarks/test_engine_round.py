@@ -11,8 +11,8 @@ from project import ENV, ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from benchmarks import engine_round
-from pipelines.federation.engines.flare import processes
-from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.inprocess import InProcess
+from pipelines.federation.network.flare import processes
 
 
 @pytest.mark.parametrize("megabytes", engine_round.MEGABYTES)

@@ -8,7 +8,7 @@ from PIL import Image
 from project import ROOT
 
 from benchmarks import sample_grids
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.datasets.secrets import SALT, SALT_BYTES
+from pipelines.datasets.salting import SALT, SALT_BYTES
 from pipelines.privacy.ledger import Ledger, LedgerError
 
 TIMED = "cost.json"  # seconds stand here alone

@@ -8,7 +8,7 @@ import pytest
 from project import ENV, ROOT
 
 from experiments import __main__ as command
-from experiments import reading, running, store
+from experiments import collect, runner, store
 from experiments.plans import STORES
 
 OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
@@ -24,7 +24,7 @@ OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
 )
 def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(running, "reproduce", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(runner, "reproduce", lambda *_: pytest.fail("begun"))
     monkeypatch.setattr(sys, "argv", ["experiments", "figure2", *arguments])
     with pytest.raises(SystemExit, match=f"^Error: {sentence}$"):
         command.main()
@@ -77,8 +77,8 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     tracked = short.git("status", "--porcelain").splitlines()
     assert all("experiments/results/" in line or line.endswith("dvc.lock") for line in tracked), tracked
 
-    monkeypatch.setattr(running, "reproduce", lambda *_: pytest.fail("measured twice"))
-    monkeypatch.setattr(reading, "figures", lambda *_: pytest.fail("read twice"))
+    monkeypatch.setattr(runner, "reproduce", lambda *_: pytest.fail("measured twice"))
+    monkeypatch.setattr(collect, "figures", lambda *_: pytest.fail("read twice"))
     command.main()
     assert "table5.md, .csv and .png: 1 runs" in capsys.readouterr().out
 

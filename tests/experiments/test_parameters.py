@@ -72,7 +72,7 @@ def test_settings_hold_the_generators_version(params, asked, monkeypatch):
 
 
 def test_settings_of_noisy_training_hold_its_mechanisms_version(params, asked, monkeypatch):
-    from pipelines.federation.dp import dpsgd
+    from pipelines.federation.algorithms import dpsgd
 
     noisy, plain = next(iter(STORES["roads"](asked))), next(iter(STORES["table2"](asked)))
     before = [parameters.settings(params, run) for run in (noisy, plain)]

@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 
 from experiments import parameters
 from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Asked, Run, of_images
-from pipelines import config
-from pipelines.federation import methods
+from pipelines import config, methods
 from pipelines.reporting import collect
 
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]

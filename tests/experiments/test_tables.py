@@ -3,7 +3,7 @@
 import pytest
 from kept_runs import method, run
 
-from experiments import pages, published, summaries, tables
+from experiments import pages, paper_figures, summaries, tables
 
 SELECTED = ("selected_mean_accuracy", "bmta_test_selected", "bmt_f1_test_selected")
 
@@ -26,7 +26,7 @@ def test_means_and_paired_differences_are_over_seeds_and_clients(of_table2):
     assert ours["over_local"] == pytest.approx(0.2)
     assert 0.099 < ours["over_local_low"] < 0.2 < ours["over_local_high"] < 0.401
     assert ours["bmta_test_selected"] == 0.9 and "bmta" not in ours
-    assert (ours["published_bmt_f1"], ours["published_bmta"]) == published.TABLE2["pppfl"]["mnist"]
+    assert (ours["published_bmt_f1"], ours["published_bmta"]) == paper_figures.TABLE2["pppfl"]["mnist"]
 
 
 def test_the_gain_over_the_same_fine_tuning_of_an_untrained_model_stands_beside(of_table2):
@@ -107,7 +107,7 @@ def test_table4_takes_each_flow_from_its_method_and_moment(of_table2):
             "collaborative, secret / secret": 0.95,
         }
     )
-    assert set(accuracy) == set(published.TABLE4)
+    assert set(accuracy) == set(paper_figures.TABLE4)
     row = line(table, flow="local, synthetic / secret")
     assert (row["published_bmt_f1"], row["published_bmta"]) == (0.3021, 0.3371)
     assert row["over_local"] == pytest.approx(0.25 - 0.65)
@@ -124,7 +124,7 @@ def test_figure4_pairs_each_cells_gain_with_its_local_accuracy(of_table2):
 
 
 def test_no_published_figure_is_an_accuracy_above_one():
-    for table in (published.TABLE2, published.TABLE3, published.TABLE4):
+    for table in (paper_figures.TABLE2, paper_figures.TABLE3, paper_figures.TABLE4):
         for row in table.values():
             assert all(0 < value < 1 for figures in row.values() for value in figures if value is not None)
 

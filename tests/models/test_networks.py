@@ -9,7 +9,7 @@ import torch
 from models import classifiers
 from models.generator import ConvGenerator, MlpGenerator, PaperGenerator
 from models.teachers import TEACHERS
-from pipelines.blocks.data import SMALLEST
+from pipelines.config.data import SMALLEST
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from blocks import DATALENS, PARTITION
 
-from pipelines.blocks.data import Partition
-from pipelines.blocks.generators import Datalens, DpMoments
-from pipelines.datasets.containers import Images
-from pipelines.synthesis.registry import Space
+from pipelines.config.data import Partition
+from pipelines.config.generators import Datalens, DpMoments
+from pipelines.datasets.labelled_images import Images
+from pipelines.synthesis.base import Space
 
 
 @pytest.fixture

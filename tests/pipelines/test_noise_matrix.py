@@ -19,16 +19,18 @@ from scipy.stats import chi2, kstest
 
 from models import classifiers
 from pipelines import seeds
-from pipelines.blocks.dp import Dpsgd
-from pipelines.blocks.generators import Datalens, DpMerf, DpMoments, DpTeacher
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd
+from pipelines.config.dp import Dpsgd
+from pipelines.config.generators import Datalens, DpMerf, DpMoments, DpTeacher
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp.account import Account
-from pipelines.federation.messages import Payload
 from pipelines.privacy import noise
-from pipelines.privacy.gaussian import Budget
-from pipelines.synthesis import datalens, dp_merf, dp_moments, dp_teacher, votes
-from pipelines.synthesis.registry import Space
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis import dp_merf, dp_moments, dp_teacher
+from pipelines.synthesis.base import Space
+from pipelines.synthesis.datalens import generator as datalens
+from pipelines.synthesis.datalens import votes
 from pipelines.training.tensors import state_of
 
 BUDGET = Budget(5.0, 1e-5)

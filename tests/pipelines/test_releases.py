@@ -4,7 +4,7 @@ import pytest
 
 from pipelines import releases
 from pipelines.errors import UserError
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, Release
 
 DELTA = 1e-5

@@ -9,7 +9,7 @@ from key_files import pem
 from small import EXPORT, INITIAL, PRIVATE, made
 
 from pipelines import uploads
-from pipelines.datasets.containers import synthetic
+from pipelines.datasets.labelled_images import synthetic
 from pipelines.files import sha256
 from pipelines.synthesis import export
 

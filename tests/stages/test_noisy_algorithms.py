@@ -6,7 +6,7 @@ import pytest
 from project import ROOT
 from ruamel.yaml import YAML
 
-from pipelines.blocks.dp import DP_BASELINES
+from pipelines.config.dp import DP_BASELINES
 
 pytestmark = pytest.mark.pipeline
 

@@ -12,7 +12,7 @@ from PIL import Image
 from project import ENV, Project, own_images
 from ruamel.yaml import YAML
 
-from pipelines.datasets.containers import load
+from pipelines.datasets.labelled_images import load
 
 PREPARED = "data/private/own/prepared"
 
@@ -24,7 +24,8 @@ def root_at(project, folder, source="npz"):
 
 def raw_of(project) -> dict:
     lock = YAML(typ="safe").load((project.path / "dvc.lock").read_text())
-    return next(dep for dep in lock["stages"]["prepare@own"]["deps"] if "nfiles" in dep)
+    deps = lock["stages"]["prepare@own"]["deps"]
+    return next(dep for dep in deps if "nfiles" in dep and not dep["path"].startswith("pipelines"))
 
 
 @pytest.fixture

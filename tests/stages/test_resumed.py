@@ -50,10 +50,10 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
 
 ROUNDS = """
 import sys
-from pipelines.federation import resuming
-resuming.EVERY = 0.0
+from pipelines.federation.core import checkpoints
+checkpoints.EVERY = 0.0
 import runpy
-from pipelines.federation.engines.inprocess import InProcess
+from pipelines.federation.inprocess import InProcess
 call = InProcess.call
 InProcess.call = lambda self, payload: print("round", payload.scalars["round"], flush=True) or call(self, payload)
 sys.argv = ["stages.meta_train", "--dataset", "own", "--generator", "dp_moments"]

@@ -11,7 +11,7 @@ import pytest
 from project import ROOT
 
 from pipelines import config
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.federation.dp import own
 from stages import train_dp_baseline
 

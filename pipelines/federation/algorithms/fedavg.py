@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from pipelines.blocks.training import LocalSgd
-from pipelines.federation.local import Local, sgd
-from pipelines.federation.messages import Payload, Reply, Server, by_images, weighted_mean
-from pipelines.federation.task import Task
+from pipelines.config.training import LocalSgd
+from pipelines.federation.core.local_sgd import Local, sgd
+from pipelines.federation.core.messages import Payload, Reply, Server, by_images, weighted_mean
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import state_of
 
 

@@ -7,10 +7,10 @@ pull no harder. For equal steps this is FedAvg.
 
 from dataclasses import dataclass, replace
 
-from pipelines.blocks.training import LocalSgd
+from pipelines.config.training import LocalSgd
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.messages import Reply, Server, by_images, counted
-from pipelines.federation.task import Task
+from pipelines.federation.core.messages import Reply, Server, by_images, counted
+from pipelines.federation.core.task import Task
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 import torch
 
-from pipelines.blocks.training import Fedprox
+from pipelines.config.training import Fedprox
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.local import Local, sgd
-from pipelines.federation.messages import Payload
+from pipelines.federation.core.local_sgd import Local, sgd
+from pipelines.federation.core.messages import Payload
 from pipelines.training.tensors import state_of
 
 server, server_step = fedavg.server, fedavg.server_step

@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.blocks.training import Meta
-from pipelines.federation.local import Local
-from pipelines.federation.messages import Payload, Reply, Server, weighted_mean
-from pipelines.federation.task import Task
+from pipelines.config.training import Meta
+from pipelines.federation.core.local_sgd import Local
+from pipelines.federation.core.messages import Payload, Reply, Server, weighted_mean
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import State, with_state
 
 

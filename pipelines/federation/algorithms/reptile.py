@@ -6,10 +6,10 @@ authors' experiments. At rate 1 throughout and equal sets it is FedAvg.
 
 from dataclasses import dataclass, replace
 
-from pipelines.blocks.training import Reptile
+from pipelines.config.training import Reptile
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.messages import Reply, Server, weighted_mean
-from pipelines.federation.task import Task
+from pipelines.federation.core.messages import Reply, Server, weighted_mean
+from pipelines.federation.core.task import Task
 
 client_update = fedavg.client_update
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from pipelines.blocks.training import LocalSgd
-from pipelines.federation.local import Local, sgd
-from pipelines.federation.messages import Payload, Reply, Server, by_images, weighted_mean
-from pipelines.federation.task import Task
-from pipelines.federation.variates import moved, named, parted, zeros
+from pipelines.config.training import LocalSgd
+from pipelines.federation.core.control_variates import moved, named, parted, zeros
+from pipelines.federation.core.local_sgd import Local, sgd
+from pipelines.federation.core.messages import Payload, Reply, Server, by_images, weighted_mean
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import State, state_of
 
 REMEMBERS = True  # `memory` comes back in the next round

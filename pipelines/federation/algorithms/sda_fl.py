@@ -11,11 +11,11 @@ import hashlib
 
 import torch
 
-from pipelines.blocks.training import SdaFl
+from pipelines.config.training import SdaFl
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.local import Local, sgd
-from pipelines.federation.messages import Payload
-from pipelines.federation.task import Task
+from pipelines.federation.core.local_sgd import Local, sgd
+from pipelines.federation.core.messages import Payload
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import State, logits, state_of, with_state
 
 server, server_step = fedavg.server, fedavg.server_step

@@ -2,14 +2,14 @@
 
 By RDP of the Poisson-sampled Gaussian, add or remove one record, before each step; PLD's figures stand beside it, after
 each round and at the end. Noise is fixed before the first step, so the least over orders is a valid claim; where it is
-not, see `filtered`.
+not, see `filtered_account`.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import NOTHING, Losses, Steps
 from pipelines.privacy.ledger import Identity

@@ -1,9 +1,9 @@
 """Which account goes with which control of the noise."""
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.federation.dp.account import Account
-from pipelines.federation.dp.filtered import Filtered
-from pipelines.federation.dp.scheduled import Scheduled
+from pipelines.federation.dp.filtered_account import Filtered
+from pipelines.federation.dp.noise_schedule import Scheduled
 from pipelines.privacy.accounting import Steps
 
 KINDS = {"const": Account, "scheduled": Scheduled, "falling_loss": Filtered, "plateau": Filtered}

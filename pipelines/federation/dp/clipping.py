@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.privacy import float_gaussian
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import Rule, clipped

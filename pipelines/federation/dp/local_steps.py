@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ size of the smallest set, as if weights were a mean of what single records ask f
 import math
 from dataclasses import dataclass
 
-from pipelines.blocks.dp import Nbafl
+from pipelines.config.dp import Nbafl
 from pipelines.federation.dp.account import Account
 from pipelines.privacy import accounting
 

@@ -7,7 +7,7 @@ that follows from it is chosen from private outcomes, and each client checks eve
 import math
 from itertools import pairwise
 
-from pipelines.blocks.dp import LEAST_FACTOR, Dpsgd
+from pipelines.config.dp import LEAST_FACTOR, Dpsgd
 
 FALLS = 4  # losses in a row that must fall, Adap DP-FL's eq. (9); before the first round they count as infinite
 

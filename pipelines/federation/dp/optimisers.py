@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 
 BETAS, FLOOR = (0.9, 0.999), 1e-8
 DEVIATIONS = 3.0  # of what chance leaves of noise in a second moment: above, there is something else

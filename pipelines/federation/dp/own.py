@@ -8,10 +8,10 @@ from torch import nn
 
 from pipelines import seeds
 from pipelines.config import Params
-from pipelines.federation.dp import federated
+from pipelines.config.values import Block
+from pipelines.federation import noisy_run
 from pipelines.federation.dp.account import Account
 from pipelines.privacy import noise
-from pipelines.rules import Block
 from pipelines.training import classify
 from pipelines.training.tensors import device
 
@@ -25,7 +25,7 @@ def network(params: Params, dataset: str, settings: Block) -> Callable[[], nn.Mo
 
 
 def account(params: Params, client: str, settings: Block) -> Account:
-    return federated.family(settings).account(*params.budget(client), settings)
+    return noisy_run.family(settings).account(*params.budget(client), settings)
 
 
 def source(params: Params, dataset: str, algorithm: str, client: str) -> noise.Noise:

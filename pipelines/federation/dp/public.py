@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import loss_and_accuracy
 from pipelines.privacy.per_sample import Lot, scaled_sum
 from pipelines.training.tensors import AT_ONCE, State, tensors, with_state

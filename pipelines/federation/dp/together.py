@@ -6,8 +6,8 @@ over its own records, that of a client by itself but for the last bits of a floa
 own there is no such call.
 """
 
-from pipelines.federation.engines.inprocess import InProcess
-from pipelines.federation.messages import Payload
+from pipelines.federation.core.messages import Payload
+from pipelines.federation.inprocess import InProcess
 from pipelines.privacy.per_sample import scaled_sums
 
 

@@ -7,7 +7,7 @@ client, and what it changed by is sent.
 import torch
 from torch import nn
 
-from pipelines.federation.variates import zeros
+from pipelines.federation.core.control_variates import zeros
 from pipelines.training.tensors import State, state_of
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from pipelines.federation.core.messages import Server
 from pipelines.federation.dp.public import Public
-from pipelines.federation.messages import Server
 from pipelines.training.tensors import State
 
 

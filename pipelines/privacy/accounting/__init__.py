@@ -17,7 +17,7 @@ from pipelines.privacy.accounting.gdp import (
     gdp_mu,
     rounding_slack,
 )
-from pipelines.privacy.accounting.losses import NOTHING, Losses
+from pipelines.privacy.accounting.pld import NOTHING, Losses
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
 from pipelines.privacy.accounting.schedules import (
     Steps,

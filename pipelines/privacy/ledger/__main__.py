@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.privacy import accounting, ledger_folder
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError, wording
 from pipelines.privacy.ledger.arguments import parsed
 

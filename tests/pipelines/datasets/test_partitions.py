@@ -9,10 +9,10 @@ from blocks import PARTITION
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines.blocks.data import Partition
+from pipelines.config.data import Partition
 from pipelines.datasets import partitions
 from pipelines.errors import UserError
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 
 def block(**changes) -> Partition:

@@ -6,10 +6,10 @@ from project import ROOT
 
 from pipelines import config, paths
 from pipelines.datasets import shards
-from pipelines.datasets.containers import Images, load
-from pipelines.datasets.secrets import salt
+from pipelines.datasets.labelled_images import Images, load
+from pipelines.datasets.salting import salt
 from pipelines.errors import UserError
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.blocks.data import Profile
+from pipelines.config.data import Profile
 from pipelines.datasets import sources
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 
 

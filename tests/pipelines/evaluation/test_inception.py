@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation import inception
 
 

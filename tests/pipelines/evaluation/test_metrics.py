@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import over_clients, predictions, scores, scores_of
 
 

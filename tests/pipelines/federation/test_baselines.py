@@ -3,11 +3,12 @@ import pytest
 import torch
 from torch import nn
 
-from pipelines.blocks.training import Nothing, Pooled
-from pipelines.datasets.containers import Images
+from pipelines import methods
+from pipelines.config.training import Nothing, Pooled
+from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.metrics import scores
-from pipelines.federation import baselines, methods
-from pipelines.federation.task import Task
+from pipelines.federation import baselines
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import with_state
 
 POOLED = Pooled(epochs=20, batch=10, learning_rate=0.02)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from models import classifiers
-from pipelines.blocks.training import Meta, Nothing, Pooled
 from pipelines.config import load
-from pipelines.datasets.containers import Images, concatenate
+from pipelines.config.training import Meta, Nothing, Pooled
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation import health
-from pipelines.federation.task import Task, federate
-from pipelines.training import supervised
+from pipelines.federation.core.task import Task, federate
+from pipelines.training import classifier
 from pipelines.training.tensors import state_of
 
 BUILD = partial(classifiers.build, "cnn", shape=(16, 16, 1), classes=2, seed=0)
@@ -60,7 +60,7 @@ def test_a_model_of_the_networks_own_rate_is_not():
 def test_neither_is_an_untrained_one_nor_one_that_was_trained_on_all_sets():
     assert not checked(state_of(BUILD())).collapsed
     model = BUILD()
-    supervised.fit(model, concatenate(list(SETS.values())), epochs=5, batch=32, learning_rate=2e-3, seed=0)
+    classifier.fit(model, concatenate(list(SETS.values())), epochs=5, batch=32, learning_rate=2e-3, seed=0)
     assert not checked(state_of(model)).collapsed
 
 

@@ -7,7 +7,7 @@ import pytest
 from ledgers import DELTA, release
 
 from pipelines.privacy import accounting
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError, Release
 
 

@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 
 from pipelines import paths
 from pipelines.files import write_json
-from pipelines.reporting import comparisons, folder, html, new_clients, roads
-from pipelines.reporting.figures import bound
+from pipelines.reporting import comparisons, html, new_clients, page, roads
+from pipelines.reporting.formatting import bound
 
 
 class Page(HTMLParser):
@@ -38,7 +38,7 @@ def source(run):
     summary = run.summary()
     ways = roads.rows(summary, run.params.synthesis.generators, run.params.dp_baselines.algorithms)
     report = {"summary": summary, "grids": read["grids"], "pictures": pictures, "roads": ways}
-    return html.page(run.params, [{**report, "new_clients": folder.view(read, run.params.seed)}])
+    return html.page(run.params, [{**report, "new_clients": page.view(read, run.params.seed)}])
 
 
 def test_it_stands_alone(run):
@@ -159,10 +159,10 @@ def test_images_whose_plan_said_that_they_are_noise_are_marked_and_stand_last(ru
 
 
 def test_a_method_that_was_left_out_is_named_with_the_reason_and_is_in_no_table(run):
-    folder = paths.dp_baseline("digits", "dpsgd") / "dpsgd"
-    shutil.rmtree(folder)
-    folder.mkdir()
-    write_json(folder / "results.json", {"method": "dpsgd", "left_out": "dpsgd is left out: no images."})
+    place = paths.dp_baseline("digits", "dpsgd") / "dpsgd"
+    shutil.rmtree(place)
+    place.mkdir()
+    write_json(place / "results.json", {"method": "dpsgd", "left_out": "dpsgd is left out: no images."})
     text = Page(source(run)).text
     assert "Left out: dpsgd is left out: no images." in text
     assert "dpsgd" not in run.summary()["methods"]

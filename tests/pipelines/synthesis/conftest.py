@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.privacy.gaussian import Budget
-from pipelines.synthesis import datalens
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis.datalens import generator as datalens
 
 
 @pytest.fixture

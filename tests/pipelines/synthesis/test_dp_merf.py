@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.generator import NormedGenerator
-from pipelines.blocks.generators import DpMerf
-from pipelines.datasets.containers import Images
-from pipelines.privacy.gaussian import Budget
+from pipelines.config.generators import DpMerf
+from pipelines.datasets.labelled_images import Images
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import dp_merf
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 SCALE = 2**20
 SPACE = Space(6, 5, 1, 3)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import accounting
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 SCALE = 2**20
 BUDGET = Budget(5.0, 1e-5)

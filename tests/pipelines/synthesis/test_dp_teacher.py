@@ -7,10 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pipelines.blocks.generators import DpTeacher
-from pipelines.datasets.containers import Images
+from pipelines.config.generators import DpTeacher
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import accounting
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import dp_moments, dp_teacher, release
 from pipelines.training.tensors import state_of, tensors

@@ -7,10 +7,10 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from pipelines import config
-from pipelines.datasets.containers import class_names, load, synthetic
-from pipelines.privacy.gaussian import Budget
+from pipelines.datasets.labelled_images import class_names, load, synthetic
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import card, export, gan
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 PROFILE = config.load().profiles["digits"]
 

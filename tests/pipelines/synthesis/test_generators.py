@@ -8,11 +8,11 @@ import pytest
 from project import ROOT
 
 from pipelines import config
-from pipelines.blocks.generators import GENERATORS, Gan
+from pipelines.config.generators import GENERATORS, Gan
 from pipelines.errors import UserError
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
-from pipelines.synthesis import gan, neural, registry, release
+from pipelines.synthesis import base, gan, neural, release
 
 MLPS = {"generator_network": "mlp", "discriminator_network": "mlp", "wrong_labels": False}
 SETTINGS = Gan(**MLPS, steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
@@ -20,7 +20,7 @@ SETTINGS = Gan(**MLPS, steps=5, batch=4, learning_rate=1e-3, hidden=9, latent=3)
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))
 def test_every_configured_generator_has_the_three_functions_and_the_two_constants(name):
-    module = registry.load(name)
+    module = base.load(name)
     arguments = {
         "plan": ["settings", "budget", "space"],
         "fit": ["shard", "plan", "noise", "seed", "where"],
@@ -33,7 +33,7 @@ def test_every_configured_generator_has_the_three_functions_and_the_two_constant
 
 def test_an_unknown_generator_is_refused():
     with pytest.raises(KeyError):
-        registry.load("os")
+        base.load("os")
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
@@ -105,7 +105,7 @@ def test_a_delta_too_small_for_64_bits_is_refused_in_the_plan(name):
     """By public numbers, before anything is charged: 1e-7 fits 28x28 images, 1e-10 does not."""
     params = config.load(ROOT / "params.yaml")
     settings, space = params.generator("mnist", name), release.public_space(params.profiles["mnist"])
-    plan = registry.load(name).plan
+    plan = base.load(name).plan
     plan(settings, Budget(10.0, 1e-7), space)
     with pytest.raises(UserError, match="The 'delta' parameter of privacy must be larger"):
         plan(settings, Budget(10.0, 1e-10), space)

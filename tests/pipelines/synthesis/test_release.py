@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from pipelines.blocks.data import Profile
+from pipelines.config.data import Profile
 from pipelines.errors import UserError
 from pipelines.files import new_folder
 from pipelines.privacy.accounting import gdp_epsilon
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import dp_moments, release
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from models import classifiers
-from pipelines.blocks.generators import WarmStart
-from pipelines.datasets.containers import Images
+from pipelines.config.generators import WarmStart
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import accounting
-from pipelines.privacy.gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import warm_start
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipelines.blocks.data import Augmentation
+from pipelines.config.data import Augmentation
 from pipelines.training.augmentation import warp
 
 STILL = {"rotation": 0.0, "scale": 0.0, "shear": 0.0, "shift": 0.0, "elastic": 0.0, "noise": 0.0}

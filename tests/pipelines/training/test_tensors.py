@@ -6,7 +6,7 @@ import torch
 
 from models import classifiers
 from pipelines.errors import UserError
-from pipelines.synthesis.registry import Space
+from pipelines.synthesis.base import Space
 from pipelines.training import tensors as module
 
 

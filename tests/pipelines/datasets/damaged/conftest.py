@@ -6,7 +6,7 @@ from project import ROOT, tiny
 from ruamel.yaml import YAML
 
 from pipelines.config import Params
-from pipelines.datasets.containers import load
+from pipelines.datasets.labelled_images import load
 from stages import prepare
 
 

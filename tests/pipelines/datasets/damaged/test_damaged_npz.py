@@ -10,7 +10,7 @@ import pytest
 from damage import closed, ended, patched
 from project import own_images
 
-from pipelines.datasets.containers import load
+from pipelines.datasets.labelled_images import load
 from pipelines.errors import UserError
 
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import nn
 
-from pipelines.blocks.training import LocalSgd
-from pipelines.datasets.containers import Images
-from pipelines.federation import local
-from pipelines.federation.messages import Payload, Reply
-from pipelines.federation.task import Task
+from pipelines.config.training import LocalSgd
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.core import local_sgd
+from pipelines.federation.core.messages import Payload, Reply
+from pipelines.federation.core.task import Task
 from pipelines.training.tensors import state_of, tensors
 
 
@@ -39,7 +39,7 @@ def network():
 @pytest.fixture
 def in_double(monkeypatch):
     """Records as float64, so that equalities are sharp."""
-    monkeypatch.setattr(local, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
+    monkeypatch.setattr(local_sgd, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.messages import Server
+from pipelines.federation.core.messages import Server
 
 
 def test_one_full_batch_step_is_gradient_descent(task, sgd_settings, update, gradient):

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from pipelines.federation.algorithms import fedavg, fednova
-from pipelines.federation.messages import Payload, Server
-from pipelines.federation.task import federate
+from pipelines.federation.core.messages import Payload, Server
+from pipelines.federation.core.task import federate
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])

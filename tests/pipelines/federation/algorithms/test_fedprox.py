@@ -1,6 +1,6 @@
 import numpy as np
 
-from pipelines.blocks.training import Fedprox
+from pipelines.config.training import Fedprox
 from pipelines.federation.algorithms import fedavg, fedprox
 
 

@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.blocks.training import Meta
+from pipelines.config.training import Meta
 from pipelines.federation.algorithms import pppfl
-from pipelines.federation.local import hold
-from pipelines.federation.messages import Payload, Reply
-from pipelines.federation.task import federate
+from pipelines.federation.core.local_sgd import hold
+from pipelines.federation.core.messages import Payload, Reply
+from pipelines.federation.core.task import federate
 from pipelines.training.tensors import state_of
 
 BASE = {

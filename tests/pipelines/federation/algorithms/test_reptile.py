@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.blocks.training import Reptile
+from pipelines.config.training import Reptile
 from pipelines.federation.algorithms import reptile
 
 

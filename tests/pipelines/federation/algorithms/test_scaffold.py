@@ -1,10 +1,10 @@
 import numpy as np
 
-from pipelines.blocks.training import Scaffold as Settings
-from pipelines.federation import variates
+from pipelines.config.training import Scaffold as Settings
 from pipelines.federation.algorithms import fedavg, scaffold
-from pipelines.federation.messages import Reply
-from pipelines.federation.task import federate
+from pipelines.federation.core import control_variates
+from pipelines.federation.core.messages import Reply
+from pipelines.federation.core.task import federate
 
 
 def test_with_zero_variates_a_client_s_first_round_is_fedavg_s(task, sgd_settings, update):
@@ -24,7 +24,7 @@ def test_after_one_full_batch_step_the_variate_is_the_gradient(task, sgd_setting
     reply, memory = update(scaffold, given, settings, sent=server.sent, memory=None)
     for name, found in gradient(given, "a", given.start()).items():
         np.testing.assert_allclose(memory[name], found, atol=1e-12)
-        np.testing.assert_allclose(reply.arrays[variates.CONTROL + name], found, atol=1e-12)
+        np.testing.assert_allclose(reply.arrays[control_variates.CONTROL + name], found, atol=1e-12)
 
 
 def test_after_several_steps_the_variate_is_the_mean_of_their_gradients(task, sgd_settings, update):
@@ -49,7 +49,7 @@ def test_a_step_goes_along_the_gradient_less_the_client_s_variate_plus_the_serve
     for name, found in gradient(given, "a", start).items():
         np.testing.assert_allclose(reply.arrays[name], start[name] - 0.5 * (found - own[name] + control[name]))
         np.testing.assert_allclose(memory[name], found, atol=1e-12)  # K = 1: the gradient again
-        np.testing.assert_allclose(reply.arrays[variates.CONTROL + name], memory[name] - own[name], atol=1e-12)
+        np.testing.assert_allclose(reply.arrays[control_variates.CONTROL + name], memory[name] - own[name], atol=1e-12)
 
 
 def test_the_server_moves_its_variate_by_the_mean_change_over_all_clients(replies):

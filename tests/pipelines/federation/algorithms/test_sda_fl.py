@@ -1,10 +1,10 @@
 import numpy as np
 import torch
 
-from pipelines.blocks.training import SdaFl
+from pipelines.config.training import SdaFl
 from pipelines.federation.algorithms import fedavg, sda_fl
-from pipelines.federation.messages import Payload
-from pipelines.federation.task import federate
+from pipelines.federation.core.messages import Payload
+from pipelines.federation.core.task import federate
 
 
 def sure_of_one(task):

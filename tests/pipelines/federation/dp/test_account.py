@@ -5,7 +5,7 @@ from blocks import DPSGD
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.federation.dp import accounts
 from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.privacy import accounting

@@ -9,7 +9,7 @@ from blocks import DPSGD
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.federation.dp.clipping import GAMMA, RANGE, Clip
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import SeededForTests

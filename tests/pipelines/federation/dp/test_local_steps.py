@@ -9,7 +9,7 @@ from blocks import DPSGD
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.federation.dp import local_steps
 from pipelines.federation.dp.local_steps import Facts, following
 

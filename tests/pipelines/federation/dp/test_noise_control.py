@@ -7,10 +7,10 @@ from blocks import DPSGD
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
+from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp.noise_control import next_factor
-from pipelines.federation.messages import Payload
-from pipelines.federation.protocol import Gate
+from pipelines.federation.network.gate import Gate
 
 
 def factors(control: str, losses: list[float], **changes) -> list[float]:

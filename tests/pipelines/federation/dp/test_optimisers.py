@@ -5,7 +5,7 @@ import pytest
 import torch
 from blocks import DPSGD
 
-from pipelines.blocks.dp import Dpsgd
+from pipelines.config.dp import Dpsgd
 from pipelines.federation.dp import optimisers
 
 

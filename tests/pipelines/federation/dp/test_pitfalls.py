@@ -11,12 +11,13 @@ from blocks import DPSGD
 from project import ROOT
 
 from models import classifiers
-from pipelines.blocks.data import Partition
-from pipelines.blocks.dp import Dpsgd
 from pipelines.config import load
+from pipelines.config.data import Partition
+from pipelines.config.dp import Dpsgd
 from pipelines.datasets import partitions
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd, own
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.dp import own
 from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.privacy.noise import SeededForTests
 

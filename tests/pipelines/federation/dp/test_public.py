@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from models import classifiers
-from pipelines.datasets.containers import Images
+from pipelines.datasets.labelled_images import Images
 from pipelines.federation.dp import public
 from pipelines.training.tensors import state_of, tensors
 

@@ -7,13 +7,13 @@ import pytest
 from blocks import DPSGD
 
 from models import classifiers
-from pipelines.blocks.dp import Dpsgd
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd
+from pipelines.config.dp import Dpsgd
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.core.control_variates import named, parted
+from pipelines.federation.core.messages import Payload, weighted_mean
 from pipelines.federation.dp.together import Together
-from pipelines.federation.engines.inprocess import InProcess
-from pipelines.federation.messages import Payload, weighted_mean
-from pipelines.federation.variates import named, parted
+from pipelines.federation.inprocess import InProcess
 from pipelines.privacy import layerwise
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of

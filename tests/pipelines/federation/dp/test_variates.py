@@ -7,11 +7,12 @@ import torch
 from blocks import DPSGD
 
 from models import classifiers
-from pipelines.blocks.dp import Dpsgd
-from pipelines.datasets.containers import Images
-from pipelines.federation.dp import dpsgd, server
-from pipelines.federation.messages import Payload, Reply
-from pipelines.federation.variates import named, parted
+from pipelines.config.dp import Dpsgd
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.core.control_variates import named, parted
+from pipelines.federation.core.messages import Payload, Reply
+from pipelines.federation.dp import dpsgd_server
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
@@ -62,13 +63,13 @@ def test_a_step_goes_along_the_released_gradient_less_the_clients_variate_plus_t
 
 def test_the_server_moves_its_variate_by_the_share_of_clients_that_answered():
     settings = Dpsgd(**{**DPSGD, "control_variates": True})
-    state = server.start({"w": np.zeros(1)}, settings, clients=4)
+    state = dpsgd_server.start({"w": np.zeros(1)}, settings, clients=4)
     assert set(state.sent) == {"w", "control.w"}
     told = {"left": 10, "noise_multiplier": 2.0, "clipping_norm": 0.5}
     replies = [
         Reply(c, Payload({"w": np.ones(1), "control.w": np.array([v])}, told)) for c, v in (("a", 2.0), ("b", 6.0))
     ]
-    state = server.step(state, replies)
+    state = dpsgd_server.step(state, replies)
     assert state.control["w"] == 4.0 * 2 / 4 and state.weights["w"] == 1.0
     assert set(state.weights) == {"w"}
 
@@ -88,11 +89,11 @@ def test_variates_draw_clients_with_different_labels_together():
             c: dpsgd.Client(network(), own, dpsgd.account(math.inf, 1e-5, settings), SeededForTests(0))
             for c, own in data.items()
         }
-        state = server.start(START, settings, clients=2)
+        state = dpsgd_server.start(START, settings, clients=2)
         for _ in range(6):
             payload = Payload(state.sent, state.asked)
             replies = [Reply(c, its(payload)) for c, its in clients.items()]
-            state = server.step(state, replies)
+            state = dpsgd_server.step(state, replies)
         one, two = (parted(reply.payload.arrays)[0] for reply in replies)
         return sum(float(np.square(one[name] - two[name]).sum()) for name in one)
 

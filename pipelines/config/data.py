@@ -1,0 +1,111 @@
+"""Blocks of params.yaml about records: where they come from, who holds them, what is checked and promised."""
+
+from typing import Annotated, Literal, get_args
+
+from annotated_types import Len
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from pipelines.config.values import Block, Delta, Epsilon, Fraction, Name, OpenFraction, Records, Side, Text, number
+
+MOST_CHARACTERS = 60  # of a class's name
+
+
+class Prepare(Block):
+    root: Text
+    on_unreadable: Literal["fail", "skip"] = "fail"
+    test_fraction: OpenFraction
+    public_fraction: Fraction
+
+
+class SmallClient(Block):
+    client: Name
+    train_records: number(int, "[4, 1e9]")
+
+
+class Partition(Block):
+    scheme: Literal["dirichlet", "shards", "quantity", "iid"]
+    clients: list[Name]
+    alpha: number(float, "[1e-6, 1e6]")
+    shards_per_client: number(int, "[1, 1e4]")
+    min_records: Records
+    validation_fraction: OpenFraction
+    test_fraction: OpenFraction
+    small: SmallClient | None
+
+
+class Privacy(Block):
+    delta: Delta
+    noise: Literal["os_entropy", "seeded_for_tests"]
+
+
+class Client(Block):
+    epsilon: Epsilon
+    delta: Delta | None = None
+    lifetime_epsilon: Epsilon | None = None
+    lifetime_delta: Delta | None = None
+
+
+class Quality(Block):
+    extractor: Literal["small_gray", "inception"]
+    inception_weights: Text | None
+    repeats: number(int, "[1, 1e4]")
+    min_tstr_accuracy: Fraction
+    min_recall: Fraction
+    on_failure: Literal["warn", "fail"]
+
+
+Warp = number(float, "[0, 1e3]")  # radians, pixels or grey levels
+
+
+class Augmentation(Block):
+    rotation: Warp
+    scale: Fraction
+    shear: Warp
+    shift: Warp
+    elastic: Warp
+    noise: Warp
+
+
+Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
+SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}  # least side of an image, where there is one
+
+
+PublicSource = Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100"]  # whose records are no secret
+
+
+def _class_names(value):
+    texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    fine = texts and all(name.strip() and name.isprintable() and len(name) <= MOST_CHARACTERS for name in value)
+    if value is not None and not (fine and len(set(value)) == len(value)):
+        rule = f"null or a list of texts, none twice, each of 1 to {MOST_CHARACTERS} printable characters"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return value
+
+
+ClassNames = Annotated[list[str] | None, BeforeValidator(_class_names)]
+
+
+class Profile(Block):
+    """public_fraction: null stands for `prepare.public_fraction` where the source is public, and for none of one's own
+    images."""
+
+    source: Literal[PublicSource, "folder", "npz"]
+    shape: Annotated[list[Side], Len(3, 3)]
+    classes: number(int, "[2, 1e5]")
+    class_names: ClassNames = None
+    licence: Text
+    classifier: Network
+    augmentation: Augmentation | None
+    images: number(int, "[4, 1e6]")
+    public_fraction: Fraction | None
+    training: dict[Name, dict]
+    datalens: dict
+    dp_moments: dict
+    dp_merf: dict
+    dp_teacher: dict
+    gan: dict
+
+    @property
+    def is_public(self) -> bool:
+        return self.source in get_args(PublicSource)

@@ -1,0 +1,82 @@
+"""Blocks of params.yaml about noisy training in a federation."""
+
+from typing import Literal
+
+from pipelines.config.data import Network
+from pipelines.config.generators import WarmStart
+from pipelines.config.training import Fedprox
+from pipelines.config.values import (
+    Block,
+    Count,
+    Factor,
+    Fraction,
+    Multiplier,
+    Norm,
+    OpenFraction,
+    Part,
+    Rate,
+    Records,
+    Share,
+    number,
+)
+
+LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
+CLIPPING_NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send, those of rules.Norm
+
+
+class SharedWarmStart(WarmStart):
+    """share: of mu squared."""
+
+    share: Part
+
+
+class Dpsgd(Block):
+    rounds: Count
+    local_steps: Count
+    local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"]
+    most_local_steps: Count
+    prior_distance: number(float, "[1e-6, 1e6]")
+    sampling_rate: OpenFraction
+    expected_lot: number(float, "[1e-3, 1e9]")
+    noise_multiplier: Multiplier | None
+    noise_control: Literal["const", "scheduled", "falling_loss", "plateau"]
+    noise_decay: Share
+    noise_threshold: number(float, "[1e-9, 1e3]")
+    noise_least: Multiplier
+    clipping: Literal["const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"]
+    clipping_norm: Norm
+    clipping_factor: Factor
+    clipping_quantile: OpenFraction
+    clipping_rate: Factor
+    clipping_noise: Factor
+    allow_nonprivate: bool
+    control_variates: bool
+    optimiser: Literal["sgd", "adam", "adam_corrected"]
+    learning_rate: Rate
+    momentum: Fraction
+    averaging: Fraction
+    network: Network | None
+    activation: Literal["relu", "tanh"]
+    warm_start: SharedWarmStart | None
+
+
+class Nbafl(Fedprox):
+    bound: Literal["sound", "paper"]
+    clipping_norm: Norm
+    records: Records
+    network: Network | None
+    activation: Literal["relu", "tanh"]
+    warm_start: SharedWarmStart | None
+
+
+class DpBaselines(Block):
+    algorithms: list[Literal["dpsgd", "dpsgd_warm", "nbafl", "adap", "agn", "ali"]]
+    dpsgd: Dpsgd
+    dpsgd_warm: Dpsgd
+    nbafl: Nbafl
+    adap: Dpsgd
+    agn: Dpsgd
+    ali: Dpsgd
+
+
+DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algorithms")

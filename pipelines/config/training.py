@@ -1,0 +1,143 @@
+"""Blocks of params.yaml about classifiers: PPPFL, the methods beside it, and what happens at home."""
+
+from typing import ClassVar, Literal
+
+from pipelines.config.values import Block, Count, Fraction, Name, NonNegative, OpenFraction, Rate, Share, number
+
+# what one model for all clients, made of synthetic sets, can come from
+OneModel = Literal[
+    "pppfl",
+    "random_init",
+    "pooled",
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+    "pppfl_paper",
+]
+
+
+class Meta(Block):
+    """family: under which name a profile overrides all blocks of the kind at once. own: what that leaves alone, for it
+    makes an algorithm what it is."""
+
+    family: ClassVar[str] = "meta"
+    own: ClassVar[frozenset[str]] = frozenset()
+
+    rounds: Count
+    order: Literal["first", "second"]
+    inner_learning_rate: Rate
+    inner_steps: Count
+    outer_learning_rate: Rate
+    outer_optimiser: Literal["adam", "sgd"]
+    query_fraction: OpenFraction
+    batch: Count
+    weights: Literal["uniform", "size_of_set", "epsilon"]
+    rho: number(float, "[1e-3, 1e6]")
+    ema: bool
+    zeta: Share
+    cosine: bool
+    cycles: Count
+
+
+class Fedmeta(Meta):
+    """Plain MAML: with either of the two it would be PPPFL."""
+
+    own = frozenset({"weights", "ema", "cosine"})
+
+    ema: Literal[False]
+    cosine: Literal[False]
+
+
+class PppflPaper(Meta):
+    """The paper's setting, as often as the others run."""
+
+    own = frozenset(Meta.model_fields) - {"rounds"}
+
+
+class FineTune(Block):
+    epochs: Count
+    batch: Count
+    learning_rate: Rate
+    patience: Count
+    every: Count | None
+    shared_every: Count | None
+
+
+class Nothing(Block):
+    """A method without settings of its own."""
+
+
+class Local(Block):
+    epochs: Count
+    patience: Count
+
+
+class Pooled(Block):
+    epochs: Count
+    batch: Count
+    learning_rate: Rate
+
+
+class LocalSgd(Block):
+    """Rounds of local SGD, which most algorithms share. family: as Meta's."""
+
+    family: ClassVar[str] = "federated"
+    own: ClassVar[frozenset[str]] = frozenset()
+
+    rounds: Count
+    local_epochs: Count
+    batch: Count
+    learning_rate: Rate
+    momentum: Fraction
+
+
+class Fedprox(LocalSgd):
+    mu: NonNegative
+
+
+class Scaffold(LocalSgd):
+    momentum: number(float, "[0, 0]")  # the variates are means of gradients under plain SGD alone
+
+
+class Reptile(LocalSgd):
+    outer_learning_rate: Share
+
+
+class SdaFl(LocalSgd):
+    confidence: Fraction
+
+
+class Baselines(Block):
+    algorithms: list[Name]
+    local: Local
+    random_init: Nothing
+    single: Pooled
+    pooled: Pooled
+    fedavg: LocalSgd
+    fedprox: Fedprox
+    fednova: LocalSgd
+    scaffold: Scaffold
+    reptile: Reptile
+    sda_fl: SdaFl
+    fedmeta: Fedmeta
+    pppfl_paper: PppflPaper
+    fedavg_real: LocalSgd
+    pppfl_real: Meta
+
+
+BASELINES = {name: field.annotation for name, field in Baselines.model_fields.items() if name != "algorithms"}
+
+
+class NewClients(Block):
+    """algorithms: those that leave one model for all, trained on synthetic sets."""
+
+    held_out: list[Name]
+    labels: list[Count]
+    draws: Count
+    steps: Count
+    learning_rate: Rate
+    algorithms: list[OneModel]

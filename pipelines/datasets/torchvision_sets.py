@@ -1,0 +1,121 @@
+"""Published data sets by way of torchvision: its readers, its checksums, its mirrors.
+
+The archives lie in the root where torchvision puts them and as they come, compressed: `MNIST/raw/*.gz`,
+`FashionMNIST/raw/*.gz`, `cifar-10-python.tar.gz`, `cifar-100-python.tar.gz`. A root that holds them is only read: they
+are unpacked in `.scratch`, for the time of reading. One that is absent is downloaded into the root. torchvision takes
+seconds to import, hence the imports inside.
+"""
+
+import http.client
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
+from pipelines.paths import SCRATCH
+
+CLASSES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+PATIENCE = 10  # seconds without an answer before a download counts as failed
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One file of a data set: its path below the root, its MD5, and where torchvision knows it to be."""
+
+    path: Path
+    md5: str
+    mirrors: tuple[str, ...]
+
+
+def read(class_name: str, *, root: Path, **_) -> tuple[Images, Images]:
+    """(training records, official test set); a record's id is its position in the two, one after the other.
+
+    Raises:
+        UserError: an archive is corrupt, or absent and cannot be downloaded.
+    """
+    from torchvision import datasets
+
+    kind = getattr(datasets, class_name)
+    wanted = archives(kind)
+    for archive in wanted:
+        _ready(archive, root, class_name, [str(each.path) for each in wanted])
+    with _unpacked(wanted, root) as folder:
+        train, test = (kind(folder, train=part) for part in (True, False))
+    return _images(train, first_id=0), _images(test, first_id=len(train))
+
+
+def archives(kind: type) -> list[Archive]:
+    """What torchvision's class `kind` downloads: one tar for CIFAR, four .gz for MNIST and its likes."""
+    if hasattr(kind, "tgz_md5"):
+        return [Archive(Path(kind.filename), kind.tgz_md5, (kind.url,))]
+    folder = Path(kind.__name__) / "raw"
+    return [
+        Archive(folder / name, md5, tuple(mirror + name for mirror in kind.mirrors)) for name, md5 in kind.resources
+    ]
+
+
+def _ready(archive: Archive, root: Path, data_set: str, files: list[str]) -> None:
+    """Makes sure that the intact archive is in the root."""
+    from torchvision.datasets.utils import calculate_md5
+
+    path = root / archive.path
+    if not path.exists() and (failure := _download(archive, path)):
+        raise UserError(
+            f"{path} is missing and could not be downloaded ({failure}). Put torchvision's files of {data_set} there "
+            f"({', '.join(files)}), or name the folder that has them in 'prepare.root'. (params.yaml)"
+        )
+    if (found := calculate_md5(path)) != archive.md5:
+        raise UserError(
+            f"{path} is corrupt: its MD5 is {found}, the published file's is {archive.md5}. Put an intact copy there, "
+            "or delete it to have it downloaded."
+        )
+
+
+def _download(archive: Archive, path: Path) -> str:
+    """Fetches the archive, which appears whole or not at all; returns why it could not, or an empty string."""
+    from torchvision.datasets.utils import download_url
+
+    partial, failure = path.with_name(f"{path.name}.part"), ""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(PATIENCE)
+    try:
+        for mirror in archive.mirrors:
+            try:
+                download_url(mirror, partial.parent, filename=partial.name, md5=archive.md5)
+                os.replace(partial, path)
+                return ""
+            except (OSError, RuntimeError, http.client.HTTPException) as error:
+                failure = " ".join(str(getattr(error, "reason", None) or error).split())
+        return failure
+    finally:
+        socket.setdefaulttimeout(before)
+        if path.parent.exists():
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _unpacked(wanted: list[Archive], root: Path) -> Iterator[str]:
+    """A folder for the time being, laid out as torchvision reads it."""
+    from torchvision.datasets.utils import extract_archive
+
+    SCRATCH.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        for archive in wanted:
+            target = Path(folder) / archive.path.parent
+            target.mkdir(parents=True, exist_ok=True)
+            extract_archive(str(root / archive.path), str(target))
+        yield folder
+
+
+def _images(part, *, first_id: int) -> Images:
+    """From a torchvision data set that holds all its images at once, [n, H, W] or [n, H, W, C]."""
+    images = np.ascontiguousarray(part.data)
+    images = images[..., None] if images.ndim == 3 else images
+    return Images(images, np.array(part.targets, np.int64), first_id + np.arange(len(images)))

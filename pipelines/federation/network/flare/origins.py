@@ -1,0 +1,90 @@
+"""Whose name a message may bear: the server of a network checks it, for itself and for every client.
+
+NVFlare takes the origin of a message from the message. Its server compares the origin with the sender's token, but only
+while that token is registered. The token of the server itself is compared with nothing, and each client has it, because
+every message of the server carries it. So a client could pose as the server to another client, which answers the server
+alone.
+
+Here the certificate of the connection decides. A client's name in the network is the one that its certificate states.
+The processes of the server's own jobs come over a listener of this machine alone, which asks for no certificate.
+"""
+
+import logging
+from collections.abc import Callable
+
+from nvflare.fuel.f3.cellnet.core_cell import CoreCell
+from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey, ReturnCode
+from nvflare.fuel.f3.cellnet.utils import make_reply
+from nvflare.fuel.f3.message import Message
+from nvflare.fuel.utils.admin_name_utils import is_valid_admin_client_name
+from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
+from nvflare.private.fed.server.fed_server import FederatedServer
+
+from pipelines.federation.network.flare.logs import as_text
+from pipelines.federation.network.flare.names import ADMIN, CELLS_SERVICE, SERVERS_CELL
+
+log = logging.getLogger("fedlens.server")
+REFUSED = "a message bears the name of its sender, and asks for nothing of the network's own"
+
+
+def guard(put: Callable[[object, str, object], None] = setattr) -> None:
+    """Changes this process, a server's own or one of its jobs', before it has a cell.
+
+    The server's own process forwards what is sent to clients and to jobs, so that it checks for all of them. A job's
+    process has no other connection, and takes up none that a message names.
+    """
+    put(FederatedServer, "_validate_auth_headers", by_certificate(FederatedServer._validate_auth_headers))
+    put(FederatedServer, "_resolve_client_fqcn_for_auth", cell_of_token)
+    put(CoreCell, "_process_request", without_cells_service(CoreCell._process_request))
+    put(CoreCell, "_add_adhoc_connector", lambda cell, to_cell, url: None)
+    put(logging.LogRecord, "getMessage", as_text(logging.LogRecord.getMessage))
+
+
+def by_certificate(check: Callable) -> Callable:
+    """Returns NVFlare's filter of incoming messages, with the check of `is_its_own` before it."""
+
+    def checked(self, message: Message) -> Message | None:
+        if not is_its_own(message):
+            origin, owner = message.get_header(MessageHeaderKey.ORIGIN), message.get_prop(MessagePropKey.COMMON_NAME)
+            log.error("refused: a message of origin %.200r over the connection of %.200r", origin, owner)
+            return make_reply(ReturnCode.UNAUTHENTICATED, REFUSED)
+        return check(self, message)
+
+    return checked
+
+
+def is_its_own(message: Message) -> bool:
+    """Whether the origin of a message belongs to the certificate of the connection that it came over."""
+    origin, owner = message.get_header(MessageHeaderKey.ORIGIN), message.get_prop(MessagePropKey.COMMON_NAME)
+    if not isinstance(origin, str):
+        return False
+    sender = origin.partition(".")[0]
+    if owner is None:
+        # without a certificate there is only the listener on this machine, for the server's own jobs
+        return sender == SERVERS_CELL
+    if owner == ADMIN:
+        return is_valid_admin_client_name(origin)
+    return sender == owner != SERVERS_CELL
+
+
+def cell_of_token(server: FederatedServer, name: str, token: str) -> str | None:
+    """Returns the cell that a signed token speaks for, whether it is registered or not; None for who submits.
+
+    A client's token speaks for the client that it was made for. A token that is no longer registered can so serve the
+    client itself alone, whose heartbeat then registers it again.
+    """
+    if name == ADMIN:
+        # its cell has a new name in each session, and is bound to its certificate
+        return None
+    return f"{SERVERS_CELL}.{token}" if name == AUTH_CLIENT_NAME_FOR_SJ else name
+
+
+def without_cells_service(process: Callable) -> Callable:
+    """Returns a cell's handling of requests, without its service to others: its peers, its memory, its end."""
+
+    def guarded(self, origin: str, message: Message) -> Message | None:
+        if message.get_header(MessageHeaderKey.CHANNEL) == CELLS_SERVICE:
+            return make_reply(ReturnCode.UNAUTHENTICATED, REFUSED)
+        return process(self, origin, message)
+
+    return guarded

@@ -1,0 +1,17 @@
+"""A server's launcher of job processes, which also guards the server's own process."""
+
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.job_launcher_spec import JobHandleSpec, JobProcessArgs
+from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
+
+from pipelines.federation.network.flare.names import SERVER_WORKER
+from pipelines.federation.network.flare.origins import guard
+
+# NVFlare imports this module, which the server's kit names, as the process begins
+guard()
+
+
+class ServerLauncher(ServerProcessJobLauncher):
+    def launch_job(self, job_meta: dict, fl_ctx) -> JobHandleSpec:
+        fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)[JobProcessArgs.EXE_MODULE] = ("-m", SERVER_WORKER)
+        return super().launch_job(job_meta, fl_ctx)

@@ -1,0 +1,166 @@
+"""What a client takes from a server and what it answers; nothing else passes, whatever carries the messages.
+
+The server may be dishonest: it may send anything, at any time, as often as it likes. A client answers rounds in their
+order, from weights of the shapes that it expects, finite, and numbers of known names within their ranges; and what it
+answers holds numbers of known names alone. A refusal says why in words that hold nothing private, and is logged.
+
+A client may be dishonest, too: the server takes from it arrays of the names, shapes and kinds that it sent, finite, and
+exactly the numbers that a run's clients tell, each within the range that the run's own settings allow.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from pipelines.config.dp import CLIPPING_NORMS, LEAST_FACTOR
+from pipelines.federation.core.messages import Payload
+from pipelines.training.tensors import State
+
+LARGEST = 1e6  # of a weight: far above any that trains, far below what overflows a float32 within a network
+LONGEST = 500  # characters of a text that another member sends
+MOST = 10**9  # of what is counted
+Bounds = Mapping[str, tuple[type, float, float]]  # {name: kind, and range}
+ASKED: Bounds = {  # what a server may say beside weights
+    "round": (int, 1, math.inf),
+    "local_steps": (int, 1, 10**6),
+    "noise_factor": (float, LEAST_FACTOR, 1.0),
+    "clipping_norm": (float, *CLIPPING_NORMS),
+}
+# What a client may say. Of synthetic sets: public sizes and losses. Of noisy steps: what its account, which knows noise
+# and rates alone, or the released gradients themselves tell. An infinite epsilon is that of a run without noise, and an
+# infinite ratio that of one without deviation.
+TOLD: Bounds = {
+    "images": (int, 1, MOST),
+    "steps": (int, 1, MOST),
+    "train_loss": (float, 0.0, 1e12),
+    "query_loss": (float, 0.0, 1e12),
+    "query_accuracy": (float, 0.0, 1.0),
+    "pseudo_labelled": (float, 0.0, 1.0),
+    "epsilon_spent": (float, 0.0, math.inf),
+    "epsilon_by_pld": (float, 0.0, math.inf),
+    "signal_to_noise": (float, -1.0, math.inf),
+    "noise_multiplier": (float, 0.0, 1e12),
+    "clipping_norm": (float, 0.0, 1e12),
+    "left": (int, 0, MOST),
+}
+# What its account came to in the end: no step where its budget buys none.
+SPENT: Bounds = {**{name: TOLD[name] for name in ("epsilon_spent", "epsilon_by_pld")}, "steps": (int, 0, MOST)}
+
+
+class Refused(Exception):
+    """A message that is not of the protocol. The text says why, and holds nothing private."""
+
+
+class Gate:
+    """One run's, at one client.
+
+    Args:
+        update: the algorithm's client update, with the client's data bound.
+        template: arrays of the names, shapes and kinds that every round's must have.
+        rounds: how many there are at most.
+        spent: what the client's account came to, of a noisy run.
+    """
+
+    def __init__(
+        self,
+        update: Callable[[Payload], Payload | None],
+        template: State,
+        rounds: int,
+        spent: Callable[[], dict] = dict,
+    ):
+        self.update, self.template, self.rounds, self.spent, self.last = update, template, rounds, spent, 0
+
+    def answer(self, payload: Payload) -> Payload | None:
+        """The client's answer to a round; None where it has left.
+
+        Raises:
+            Refused: before anything was computed from the message; or the answer is none that may leave.
+        """
+        self._check_scalars(payload.scalars)
+        check_arrays(payload.arrays, self.template)
+        self.last = payload.scalars["round"]
+        answer = self.update(payload)
+        if answer is not None:
+            check_told(answer.scalars)
+        return answer
+
+    def end(self) -> dict:
+        """What the account came to; no round follows."""
+        self.last, spent = self.rounds, self.spent()
+        check_told(spent, SPENT)
+        return spent
+
+    def _check_scalars(self, scalars: dict) -> None:
+        for name, value in scalars.items():
+            if name not in ASKED:
+                raise Refused(f"a number named {plain(repr(name))} is not of the protocol")
+            kind, low, high = ASKED[name]
+            if type(value) is not kind or not low <= value <= high:
+                raise Refused(f"{name!r} must be {kind.__name__} in [{low:g}, {high:g}]")
+        number = scalars.get("round")
+        if number is None or not self.last < number <= self.rounds:
+            raise Refused(f"round {number} does not follow round {self.last} of {self.rounds}")
+
+
+def check_arrays(arrays: State, template: State) -> None:
+    """
+    Raises:
+        Refused: other names, shapes or kinds than the template's, or values that are not finite or too large.
+    """
+    if not isinstance(arrays, dict) or set(arrays) != set(template):
+        raise Refused("the arrays are not those of this run's network")
+    for name, expected in template.items():
+        array = arrays[name]
+        if not isinstance(array, np.ndarray) or array.dtype != expected.dtype or array.shape != expected.shape:
+            raise Refused(f"array {name!r} must be {expected.dtype}, {expected.shape}")
+        if not np.isfinite(array).all() or np.abs(array).max(initial=0) > LARGEST:
+            raise Refused(f"array {name!r} has values that are not finite, or above {LARGEST:g}")
+
+
+def check_told(scalars: dict, bounds: Bounds = TOLD) -> None:
+    """
+    Raises:
+        Refused: a number that no client tells, or one beyond its range. NaN is beyond each.
+    """
+    if not isinstance(scalars, dict):
+        raise Refused("its numbers are no mapping")
+    for name, value in scalars.items():
+        if name not in bounds:
+            raise Refused(f"a number named {plain(repr(name))} may not leave")
+        kind, low, high = bounds[name]
+        usual = isinstance(value, int | float) and not isinstance(value, bool)
+        if not usual or (kind is int and not isinstance(value, int)) or not low <= value <= high:
+            rule = f"{kind.__name__} in [{low:g}, {high:g}]"
+            raise Refused(f"a number named {name!r} may not leave: it must be {rule}, and is {plain(repr(value))}")
+
+
+def check_all_told(scalars: dict, bounds: Bounds) -> None:
+    """
+    Raises:
+        Refused: as `check_told`, or a number of these is missing.
+    """
+    check_told(scalars, bounds)
+    if missing := sorted(set(bounds) - set(scalars)):
+        raise Refused(f"its answer lacks the numbers {', '.join(missing)}")
+
+
+def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
+    """Of a client's exported set, {"images", "labels"}, that others will see. shape: of all its images.
+
+    Raises:
+        Refused: it is none of this run.
+    """
+    arrays = [content.get(name) for name in ("images", "labels")] if isinstance(content, dict) else []
+    kinds = [(array.dtype, array.shape) for array in arrays if isinstance(array, np.ndarray)]
+    if kinds != [(np.dtype(np.uint8), shape), (np.dtype(np.int64), shape[:1])]:
+        raise Refused(f"its set must be uint8 images of {shape}, and their labels")
+    labels = arrays[1]
+    if labels.min() < 0 or labels.max() >= classes:
+        raise Refused(f"the labels of its set must be in [0, {classes})")
+
+
+def plain(text: str) -> str:
+    """Returns another member's text as one line of printable characters, of LONGEST at most, for logs and terminals."""
+    shortened = text if len(text) <= LONGEST else f"{text[:LONGEST]}.."
+    return "".join(character if character.isprintable() else " " for character in shortened)

@@ -1,0 +1,44 @@
+"""One client's part of a joint noisy run, as its ledger enters it."""
+
+import hashlib
+
+from pipelines.config.data import Profile
+from pipelines.privacy.ledger import Identity, Release
+from pipelines.privacy.statement import Statement
+
+
+def entry(
+    algorithm: str,
+    version: int,
+    identity: Identity,
+    statement: Statement,
+    cost: dict,
+    *,
+    data: list[str],
+    client: str,
+    profile: Profile,
+    seed: int,
+    start: dict | None = None,
+) -> Release:
+    """Returns what the client's ledger enters: all planned steps.
+
+    Args:
+        algorithm, version, identity: of the mechanism.
+        statement, cost: of the client's account.
+        data: facts of all clients that tell this run from another; one that changes makes another release.
+        client: whose ledger it is.
+        profile: of the data set, for what its network depends on.
+        seed: of everything random but the noise.
+        start: parameters of the release that the run starts from, or None.
+    """
+    network = {"shape": profile.shape, "classes": profile.classes, "classifier": profile.classifier}
+    budget = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
+    return Release(
+        mechanism=algorithm,
+        version=version,
+        parameters={**statement.details, **budget, **network, "client": client, "seed": seed, "start": start},
+        data=hashlib.sha256("".join(data).encode()).hexdigest(),
+        cost=cost if statement.guarantee == "formal" else {"kind": "none"},
+        statement=statement.as_dict(),
+        identity=identity,
+    )

@@ -1,0 +1,12 @@
+"""`datalens`: a generator taught by the noisy votes of teachers.
+
+generator    the release, its generator and what follows a vote
+plan         noise and steps, from public numbers alone
+votes        ballots, their sum and its sensitivity
+ensemble     all teachers; teacher_block: some of them in one stacked state; workers, machines: in processes
+journal      what a killed run needs to go on
+"""
+
+from pipelines.synthesis.datalens.generator import IDENTITY, KNOWN_FAILURES, VERSION, fit, plan, sample
+
+__all__ = ["IDENTITY", "KNOWN_FAILURES", "VERSION", "fit", "plan", "sample"]

@@ -1,0 +1,130 @@
+"""What comes of a run over the network, and what crosses it: real server and clients over mutual TLS on loopback."""
+
+import contextlib
+import json
+import shutil
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from project import CANARY, ENV, ROOT, Project
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
+
+from pipelines import config, methods, paths
+from pipelines.datasets import exports
+from pipelines.errors import UserError
+from pipelines.federation.core.task import federate
+from pipelines.federation.home import results
+from pipelines.federation.network.flare import names, processes, submit
+from pipelines.privacy.ledger import Ledger
+from stages import train_dp_baseline
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
+
+SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL]
+
+
+@pytest.fixture(scope="module")
+def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
+    """({run: what came of it over the network}, all that crossed, {client: its ledger's mechanisms})."""
+    tap, work = tmp_path_factory.mktemp("tap"), project.path / ".scratch/nvflare/runs"
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
+        patch.setenv("TAP", str(tap))
+        patch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
+        params, everything = config.load(), [*SYNTHETIC, NOISY]
+        with submit.network(params, *submit.laid_out(params, everything, work), work) as network:
+            found = {run: network.carry(run) for run in everything}
+        ledgers = {client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5) for client in CLIENTS}
+        entered = {client: [entry["mechanism"] for entry in opened(ledger)] for client, ledger in ledgers.items()}
+    return found, b"".join(file.read_bytes() for file in tap.iterdir()), entered
+
+
+def in_bytes(models: list[dict]) -> list[dict[str, bytes]]:
+    return [{name: array.tobytes() for name, array in model.items()} for model in models]
+
+
+def opened(ledger: Ledger) -> list[dict]:
+    return [entry for entry in ledger.entries() if entry["event"] == "open"]
+
+
+@pytest.mark.parametrize("run", SYNTHETIC, ids=lambda run: run.method)
+def test_the_network_and_this_process_give_the_same_bytes(run, runs):
+    params, there = config.load(), runs[0][run].history
+    data = exports.images("own", CLIENTS, GENERATOR)
+    here = federate(methods.module(run.method), run.task(params, data), run.settings(params))
+    assert len(here.models) == 4
+    assert in_bytes(here.models) == in_bytes(there.models)
+    assert {**here.cost, "seconds": 0} == {**there.cost, "seconds": 0}
+    assert here.curves == there.curves
+
+
+def test_noisy_training_gives_the_same_weights(runs):
+    """To the last bits of a float: in one process lots of one to three records, which share passes, round otherwise."""
+    train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
+    (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
+    (here,), (there,) = results.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    for name, array in there.items():
+        np.testing.assert_allclose(here[name], array, rtol=0, atol=1e-6)
+    assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
+
+
+def test_each_client_entered_its_own_noisy_run_before_it_answered(runs):
+    for mechanisms in runs[2].values():
+        assert mechanisms.count("dpsgd") == 1
+
+
+def test_no_private_image_crosses(runs, project):
+    crossed = runs[1]
+    shards = [np.load(file)["images"] for file in (project.path / "data/private/own/clients").glob("*/train.npz")]
+    assert len(shards) == 3 and all(CANARY in image.tobytes() for images in shards for image in images)
+    assert CANARY not in crossed
+    for images in shards:
+        assert not any(image.tobytes()[:16] in crossed for image in images)
+    # what may cross did, and was seen: the sets that sda_fl shares, and the weights of a round
+    exported = exports.images("own", CLIENTS, GENERATOR)
+    assert all(data.images.tobytes()[:200] in crossed for data in exported.values())
+    weights = runs[0][SYNTHETIC[0]].history.models[1]
+    assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
+
+
+def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, tmp_path, runs):
+    """`remote`: what runs elsewhere is found by the submitter's kit, whose owner has everybody's card and no image;
+    each client's params.yaml names itself only."""
+    params, work = config.load(), project.path / ".scratch/nvflare/remote"
+    own, homes = submit.laid_out(params, [PPPFL], work)
+
+    def alone(client: str, content: dict) -> None:
+        content["clients"] = {client: {"epsilon": 7.0}}
+        content["partition"]["clients"] = [client]
+
+    for client in CLIENTS:
+        Project(homes[client]).edit(partial(alone, client))
+        card = paths.synthetic("own", client, GENERATOR) / "card.json"
+        (tmp_path / card).parent.mkdir(parents=True)
+        shutil.copy(card, tmp_path / card)
+    shutil.copy("params.yaml", tmp_path)
+    submitter = Project(tmp_path)
+    submitter.edit(lambda content: content["federation"].update(engine="nvflare", mode="remote"))
+    stage = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
+    monkeypatch.setitem(ENV, "PYTHONPATH", str(ROOT))
+    assert "FEDLENS_KIT must name the folder" in submitter.run(*stage, ok=False).stderr
+    monkeypatch.setitem(ENV, "FEDLENS_KIT", str(own / names.ADMIN))
+    with processes.started(own, homes, work / "logs", {}):
+        submitter.run(*stage)
+    found = results.load_models(tmp_path / paths.initial("own", GENERATOR) / "rounds.safetensors")
+    assert in_bytes(found) == in_bytes(runs[0][PPPFL].history.models)
+
+
+def test_other_parameters_at_a_client_fail_the_run_by_name(project):
+    params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/terms"
+    own, homes = submit.laid_out(params, [run], work)
+    Project(homes["c2"]).edit(lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01))
+    with (
+        pytest.raises(UserError, match="c2 and the server have different parameters for this run: settings"),
+        submit.network(params, own, homes, work) as network,
+    ):
+        network.carry(run)

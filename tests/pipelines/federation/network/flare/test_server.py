@@ -1,0 +1,67 @@
+"""What the server's job makes of answers around the rounds, without a network."""
+
+import math
+
+import numpy as np
+import pytest
+from project import ROOT
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from nvflare.apis.signal import Signal
+
+from pipelines import config
+from pipelines.federation.network.flare import server
+from pipelines.federation.network.flare.engine import Carrier, Lost
+from pipelines.federation.run_spec import Run
+
+RUN = Run("digits", "sda_fl", "dp_moments")
+
+
+class Proxy:
+    """Answers each call with the same."""
+
+    def __init__(self, answer):
+        self.backend, self.abort_signal = self, Signal()
+        self.end = lambda: answer
+        self.exported = lambda names: answer
+
+    def __call__(self, timeout: float) -> "Proxy":
+        return self
+
+
+def carrier(params: config.Params, on_loss: str, *answers) -> Carrier:
+    settings = params.federation.model_copy(update={"on_loss": on_loss})
+    return Carrier({f"c{number}": Proxy(answer) for number, answer in enumerate(answers)}, settings, {})
+
+
+@pytest.fixture(scope="module")
+def params() -> config.Params:
+    return config.load(ROOT / "params.yaml")
+
+
+def of(params: config.Params, dtype=np.uint8) -> dict:
+    profile = params.profiles["digits"]
+    images = np.zeros((profile.images, *profile.shape), dtype)
+    return {"images": images, "labels": np.zeros(profile.images, np.int64)}
+
+
+@pytest.mark.parametrize("wrong", [{}, {"images": 3, "labels": 4}, "other kind"])
+def test_a_set_that_is_none_goes_to_nobody(params, wrong):
+    """The others would refuse the pool, and be lost for it."""
+    wrong = of(params, np.float32) if wrong == "other kind" else wrong
+    asked = carrier(params, "skip", of(params), wrong)
+    assert list(server._pool(params, RUN, asked)) == ["c0"]
+    assert list(asked.lost) == ["c1"] and "its set must be uint8 images" in asked.lost["c1"]
+    with pytest.raises(Lost, match=r"c1 was lost \(exported\)"):
+        server._pool(params, RUN, carrier(params, "fail", of(params), wrong))
+
+
+SPENT = {"steps": 3, "epsilon_spent": 1.5, "epsilon_by_pld": 1.4}
+
+
+@pytest.mark.parametrize("wrong", [{**SPENT, "epsilon_spent": math.nan}, {"records": 9}, [1], np.ones(3), "all"])
+def test_figures_that_are_none_are_not_told_and_the_others_are(params, wrong, caplog):
+    asked = carrier(params, "fail", {"scalars": wrong}, {"scalars": SPENT}, {"scalars": {}}, {})
+    assert server._spent(asked) == {"c1": SPENT}
+    assert "of c0: " in caplog.text

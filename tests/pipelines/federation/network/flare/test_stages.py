@@ -1,0 +1,89 @@
+"""Stages over the network as users run them: when all goes well, when a client dies, when the user gives up."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from project import ENV, Project
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from network import CLIENTS, GENERATOR, left_in
+
+from pipelines import paths
+from pipelines.federation.network.flare import processes
+from pipelines.privacy.ledger import Ledger
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
+
+
+def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Popen:
+    """meta_train as users run it, over the network, until every client has begun."""
+    project.edit(lambda p: (p["federation"].update(engine="nvflare", on_loss=on_loss), p["meta"].update(rounds=rounds)))
+    command = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
+    shutil.rmtree(project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}", ignore_errors=True)  # logs of one before
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    stage = subprocess.Popen(command, cwd=project.path, env=ENV, **pipes)
+    logs = project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/logs"
+    until = time.monotonic() + 120
+    while not all((logs / f"{c}.log").exists() and ": ready" in (logs / f"{c}.log").read_text() for c in CLIENTS):
+        assert stage.poll() is None and time.monotonic() < until, stage.communicate()
+        time.sleep(0.2)
+    return stage
+
+
+def kill(project: Project, client: str) -> None:
+    """Its process and the job's, at once."""
+    for number in processes._working_in(project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/homes"):
+        home = Path(f"/proc/{number}/environ").read_bytes()
+        if f"/homes/{client}\0".encode() in home:
+            os.kill(number, signal.SIGKILL)
+
+
+def test_a_client_that_dies_fails_the_stage_within_seconds(project):
+    shutil.rmtree("models/initial", ignore_errors=True)
+    stage = started_stage(project, "fail", rounds=100_000)
+    kill(project, "c1")
+    began = time.monotonic()
+    said = stage.communicate(timeout=60)[1]
+    assert stage.returncode == 1 and "Traceback" not in said
+    assert said.startswith("Error: The process of c1 has ended") or "c1 was lost (round" in said
+    assert time.monotonic() - began < 30
+    assert not Path("models/initial/own").exists()
+
+
+def test_the_run_goes_on_without_a_dead_client_where_that_is_asked_for(project):
+    stage = started_stage(project, "skip", rounds=60)
+    kill(project, "c1")
+    said, wrong = stage.communicate(timeout=150)
+    assert stage.returncode == 0, wrong
+    assert "c1 was lost on the way, and the run went on without it" in said
+    cost = json.loads((paths.cost("own", GENERATOR) / paths.COST).read_text())
+    assert list(cost["lost"]) == ["c1"] and cost["rounds"] == 60
+
+
+def test_an_interrupted_stage_leaves_no_process(project):
+    stage = started_stage(project, "fail", rounds=100_000)
+    assert left_in(project)
+    stage.send_signal(signal.SIGINT)
+    said = stage.communicate(timeout=60)[1]
+    assert stage.returncode == 1 and said.strip().endswith("Interrupted.")
+
+
+def test_noisy_training_over_the_network_is_made_once(project):
+    project.edit(lambda params: params["federation"].update(engine="nvflare", on_loss="fail"))
+    of = ("train_dp_baseline", "--dataset", "own", "--algorithm", "dpsgd")
+    assert "own dpsgd: " in project.stage(*of).stdout
+    assert "nothing is spent" in project.stage(*of).stdout
+    folder = paths.dp_baseline("own", "dpsgd") / "dpsgd"
+    assert set(json.loads((folder / "spent.json").read_text())) == set(CLIENTS)
+    assert json.loads((folder / "cost.json").read_text())["rounds"] == 3
+    for client in CLIENTS:
+        ledger = Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5)
+        assert [entry["event"] for entry in ledger.entries() if entry.get("mechanism") == "dpsgd"] == ["open"]

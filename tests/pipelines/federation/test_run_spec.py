@@ -1,0 +1,71 @@
+"""A run by name, and what both sides must have alike."""
+
+import pytest
+from project import ROOT
+
+from pipelines import config
+from pipelines.errors import UserError
+from pipelines.federation.run_spec import Run, named
+
+
+@pytest.fixture(scope="module")
+def params() -> config.Params:
+    return config.load(ROOT / "params.yaml")
+
+
+def names(dataset="digits", method="fedavg", generator="dp_moments") -> dict:
+    return {"dataset": dataset, "method": method, "generator": generator}
+
+
+@pytest.mark.parametrize(("method", "generator"), [("pppfl", "datalens"), ("scaffold", "dp_moments"), ("dpsgd", "")])
+def test_known_names_make_a_run(params, method, generator):
+    run = named(params, names(method=method, generator=generator))
+    assert run == Run("digits", method, generator) and run.names == names(method=method, generator=generator)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        names(dataset="mnist"),
+        names(dataset="../../etc"),
+        names(method="everything"),
+        names(method="dpsgd"),
+        names(method="fedavg", generator=""),
+        names(generator="gan"),
+        {},
+    ],
+)
+def test_unknown_names_make_none(params, wrong):
+    with pytest.raises(UserError, match="know no"):
+        named(params, wrong)
+
+
+@pytest.mark.parametrize("method", ["fedavg_real", "pppfl_real", "local", "random_init", "pooled", "single"])
+def test_no_client_serves_what_reads_private_records_or_has_no_rounds(params, method):
+    with pytest.raises(UserError, match="no method that clients serve"):
+        named(params, names(method=method))
+
+
+def changed(params: config.Params, **blocks) -> config.Params:
+    return params.model_copy(update=blocks)
+
+
+def test_terms_name_what_differs(params):
+    run, base = Run("digits", "fedavg", "dp_moments"), Run("digits", "fedavg", "dp_moments").terms(params)
+
+    def differing(other: config.Params) -> set[str]:
+        return {name for name, value in run.terms(other).items() if value != base[name]}
+
+    assert not differing(params)
+    assert differing(changed(params, seed=params.seed + 1)) == {"seed"}
+    fedavg = params.baselines.fedavg.model_copy(update={"learning_rate": 0.5})
+    assert differing(changed(params, baselines=params.baselines.model_copy(update={"fedavg": fedavg}))) == {"settings"}
+    profile = params.profiles["digits"].model_copy(update={"images": 7})
+    assert differing(changed(params, profiles={**params.profiles, "digits": profile})) == {"profile"}
+
+
+def test_a_clients_budget_is_nobodys_business_but_its_own(params):
+    """Another epsilon of any client changes no terms: they are digests, and few values make a digest guessable."""
+    poorer = {name: client.model_copy(update={"epsilon": 0.5}) for name, client in params.clients.items()}
+    for run in (Run("digits", "fedavg", "dp_moments"), Run("digits", "dpsgd")):
+        assert run.terms(changed(params, clients=poorer)) == run.terms(params)

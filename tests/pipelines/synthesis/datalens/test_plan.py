@@ -1,0 +1,128 @@
+"""The arithmetic of a `datalens` plan, and its refusals."""
+
+import math
+
+import pytest
+from blocks import DATALENS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.config.generators import Datalens
+from pipelines.errors import UserError
+from pipelines.privacy import accounting
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis.base import Space
+from pipelines.synthesis.datalens import generator as datalens
+
+BASE = {**DATALENS, "teachers": 1000, "steps": 100, "batch": 10, "top_k": 50}
+BUDGET = Budget(10.0, 1e-5)
+MNIST = Space(28, 28, 1, 10)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    epsilon=st.floats(0.1, 25),
+    k=st.integers(1, 300),
+    batch=st.integers(1, 30),
+    steps=st.integers(1, 400),
+)
+def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
+    block = Datalens(**{**BASE, "top_k": k, "batch": batch, "steps": steps})
+    budget = Budget(epsilon, 1e-5)
+    details = datalens.plan(block, budget, MNIST).statement.details
+    assert details["sigma"] == pytest.approx(2 * math.sqrt(k * batch * steps) / budget.mu)
+    per_image = 2 * math.sqrt(k) / details["sigma"]
+    spent = accounting.compose([per_image] * (batch * steps))  # every fake image is a query of its own
+    assert spent == pytest.approx(budget.mu, rel=1e-9)
+    lattice = details["sigma"] * details["lattice_steps_per_vote"]
+    slack = accounting.rounding_slack(epsilon=epsilon, sigma=lattice, draws=batch * steps * 784)
+    assert accounting.gdp_delta(epsilon=epsilon, mu=spent) + slack <= 1e-5 * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    "k, batch, a, teachers, steps",
+    [
+        (1, 10, 0.2, 50, 10),
+        (1, 10, 0.5, 1000, 25011),
+        (5, 10, 0.2, 400, 128),
+        (20, 10, 0.2, 50, 0),
+        (20, 10, 0.2, 1000, 200),
+        (50, 15, 0.5, 4000, 5335),
+        (200, 15, 0.2, 4000, 213),
+        (200, 15, 1.0, 100, 3),
+        (200, 15, 1.0, 400, 53),
+        (200, 15, 1.0, 4000, 5335),
+    ],
+)
+def test_affordable_steps_golden_values(k, batch, a, teachers, steps):
+    """The table's column of exact GDP at epsilon 10. Ours is a = sigma / N = 1: `a` of N teachers is 1 of a N."""
+    block = Datalens(**{**BASE, "top_k": k, "batch": batch, "teachers": round(a * teachers)})
+    affordable = datalens.plan(block, BUDGET, MNIST).statement.details["steps_affordable_at_sigma_N_1"]
+    assert steps * 0.999 - 1 <= affordable <= steps  # a thousandth of delta is the lattice's
+
+
+@pytest.mark.parametrize(
+    "k, batch, steps, epsilon, teachers, ratio",
+    [
+        (10, 10, 100, 10, 100, 1.00),
+        (50, 10, 100, 10, 1000, 0.22),
+        (50, 15, 200, 10, 287, 1.35),
+        (50, 10, 100, 3, 400, 1.55),
+        (50, 10, 100, 1, 4000, 0.42),
+        (300, 15, 110, 10, 4000, 0.18),
+    ],
+)
+def test_noise_per_teacher_golden_values(k, batch, steps, epsilon, teachers, ratio):
+    block = Datalens(**{**BASE, "top_k": k, "batch": batch, "steps": steps, "teachers": teachers})
+    details = datalens.plan(block, Budget(epsilon, 1e-5), MNIST).statement.details
+    assert details["sigma_over_N"] == pytest.approx(ratio, abs=0.0051)
+
+
+def test_a_working_plan_is_not_weak_under_either_policy():
+    one, other = (
+        datalens.plan(Datalens(**{**BASE, "weak_plan": policy}), BUDGET, MNIST) for policy in ("refuse", "warn")
+    )
+    assert one.weak == other.weak == ()
+    assert one.statement == other.statement  # what the ledger knows a release by: the word alone is no new one
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"teachers": 24},  # nothing to buy
+        {"steps": 2100},  # 2000 are affordable
+        {"teachers": 150, "steps": 40},  # quiet enough, but 45 steps are all that could be bought
+    ],
+)
+def test_a_weak_plan_refuses_with_what_would_work_or_warns(changes):
+    with pytest.raises(UserError) as refusal:
+        datalens.plan(Datalens(**{**BASE, "weak_plan": "refuse", **changes}), Budget(10.0, 1e-5), MNIST)
+    for word in ("steps", "sigma/N", "dp_moments", "teachers", "epsilon", "weak_plan"):
+        assert word in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert datalens.plan(Datalens(**{**BASE, "weak_plan": "warn", **changes}), BUDGET, MNIST).weak
+
+
+def test_more_votes_than_pixels_is_one_sentence():
+    with pytest.raises(UserError, match=r"'top_k' parameter .* at most the 784 pixels .* Got 785 instead"):
+        datalens.plan(Datalens(**{**BASE, "top_k": 785}), BUDGET, MNIST)
+
+
+def test_one_fake_is_no_batch_for_batch_norm():
+    for network, batch in (("conv", 2), ("mlp", 1), ("paper", 1)):
+        datalens.plan(Datalens(**{**BASE, "generator_network": network, "batch": batch}), BUDGET, MNIST)
+    with pytest.raises(
+        UserError, match=r"'batch' parameter of synthesis\.datalens must be at least 2 for .* Got 1 inst"
+    ):
+        datalens.plan(Datalens(**{**BASE, "generator_network": "conv", "batch": 1}), BUDGET, MNIST)
+
+
+def test_infinite_budget_has_no_noise_and_no_guarantee():
+    plan = datalens.plan(Datalens(**{**BASE, "weak_plan": "refuse"}), Budget(math.inf, 1e-5), MNIST)
+    assert plan.statement.details["sigma"] == 0 and plan.statement.guarantee == "none" and plan.weak == ()
+
+
+def test_the_papers_accountant_is_printed_and_is_never_the_claim():
+    statement = datalens.plan(Datalens(**BASE), Budget(3.0, 1e-5), MNIST).statement
+    assert statement.epsilon == 3.0
+    assert statement.details["epsilon_by_the_papers_accountant"] > 3.0
