@@ -33,7 +33,7 @@ push:  setup ; python -m pipelines.guard && dvc push
 # into reports/ through the report stage, which owns that folder; beside it where nothing has run yet
 audit: setup ; OMP_NUM_THREADS=1 python -m audits --long --out .scratch/audit && \
   { dvc repro --force --single-item report || { mkdir -p reports && cp .scratch/audit/audit.* reports/; }; }
-mutants: setup ; python tests/mutants.py
+mutants: setup ; PYTHONPATH=tests python -m mutants
 # the paper's tables and figures (Fig. 3 is table5's picture); hours to days: make table2 ARGS="--datasets mnist --seeds 0"
 $(EXPERIMENTS): setup ; python -m pipelines.recover && python -m experiments $@ $(ARGS)
 lock:  setup

@@ -48,7 +48,7 @@ class Project:
 
     def export(self, clients: list[str], generator: str) -> None:
         """Their sets on images of the user's own, by the stages up to export_synthetic, in this process."""
-        from pipelines import config  # not above: mutants.py imports this file from another place, and torch is slow
+        from pipelines import config  # not above: `mutants` imports this file, and torch is slow
         from stages import export_synthetic, partition, prepare, train_generator
 
         with contextlib.chdir(self.path):

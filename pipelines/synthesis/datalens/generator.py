@@ -4,7 +4,7 @@ Released: per generator step, the sums over N teachers of their votes on B fakes
 Sensitivity per step 2 sqrt(k B) (votes.py); T steps compose to mu = 2 sqrt(k B T) / sigma, exactly, because k, B, T
 and sigma are fixed in `plan`. Accounted there; released in `fit`, once per step. Where the authors' code breaks its
 own premise this differs: one teacher per record by a keyed hash, an optimiser per teacher, noise from the operating
-system, no data-dependent bound, labels of the fakes from no record (README, "What the papers print").
+system, no data-dependent bound, labels of the fakes from no record (docs/papers.md).
 
 What the authors' code lacks costs nothing: the labels of the fakes in turn, low frequencies of the noisy votes alone,
 and several generator steps per vote use public or released numbers; a teacher that must also reject its own records

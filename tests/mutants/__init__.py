@@ -1,0 +1,12 @@
+"""Privacy bugs planted one at a time in a copy of the project: each must make its named test fail."""
+
+from mutants import federation, leaving, ledger, privacy, synthesis
+from mutants.mutant import Mutant
+
+MUTANTS: list[Mutant] = [
+    *privacy.MUTANTS,
+    *ledger.MUTANTS,
+    *synthesis.MUTANTS,
+    *federation.MUTANTS,
+    *leaving.MUTANTS,
+]

@@ -1,0 +1,41 @@
+"""What leaves the machine: outputs, keys, salts and uploads."""
+
+from mutants.mutant import TESTS, Mutant
+
+MUTANTS = [
+    Mutant(
+        "a guard that lets private outputs go without a cache",
+        "pipelines/guard.py",
+        "if not out.use_cache:",
+        "if False:",
+        f"{TESTS}/test_guard.py::test_a_private_output_without_a_cache_is_named",
+    ),
+    Mutant(
+        "a guard that lets private outputs be pushed",
+        "pipelines/guard.py",
+        "if out.can_push:",
+        "if False:",
+        f"{TESTS}/test_guard.py::test_a_private_output_that_would_be_pushed_is_named",
+    ),
+    Mutant(
+        "a guard that reads no file for keys",
+        "pipelines/keys.py",
+        "if HEADER.search(text):",
+        "if False:",
+        f"{TESTS}/test_guard.py::test_a_private_key_that_git_would_add_is_named",
+    ),
+    Mutant(
+        "a guard that holds no export against its sums",
+        "pipelines/uploads.py",
+        "elif sha256(upload.files[name]) != named[name]:",
+        "elif False:",
+        f"{TESTS}/test_uploads.py::test_a_file_that_was_changed_is_named",
+    ),
+    Mutant(
+        "a guard that lets a file too many leave",
+        "pipelines/uploads.py",
+        "if expected and name not in expected:",
+        "if False:",
+        f"{TESTS}/test_uploads.py::test_a_file_too_many_is_named",
+    ),
+]

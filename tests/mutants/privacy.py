@@ -1,0 +1,63 @@
+"""Noise, clipping and accounting."""
+
+from mutants.mutant import TESTS, Mutant
+
+MUTANTS = [
+    Mutant(
+        "halve the sensitivity of dpsgd",
+        "pipelines/privacy/per_sample.py",
+        "return (clipping_norm / norms",
+        "return (2 * clipping_norm / norms",
+        f"{TESTS}/privacy/test_per_sample.py::test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm",
+    ),
+    Mutant(
+        "drop the noise of a release",
+        "pipelines/privacy/discrete_gaussian.py",
+        "    if sigma > 0:\n        total = total +",
+        "    if sigma < 0:\n        total = total +",
+        f"{TESTS}/test_noise_matrix.py::test_a_release_without_a_signal_is_noise_of_the_planned_law",
+    ),
+    Mutant(
+        "float noise without its grid",
+        "pipelines/privacy/float_gaussian.py",
+        "return np.round((total + deviation * noise.normal(total.shape)) / step) * step",
+        "return total + deviation * noise.normal(total.shape)",
+        f"{TESTS}/privacy/test_float_gaussian.py::test_which_floats_come_out_tells_nothing_of_the_sum",
+    ),
+    Mutant(
+        "sum another client's records where lots share a pass",
+        "pipelines/privacy/per_sample.py",
+        "slice(size, size + len(labels))",
+        "slice(0, len(labels))",
+        f"{TESTS}/privacy/test_per_sample.py::test_lots_in_one_call_are_each_the_sum_over_their_own_records",
+    ),
+    Mutant(
+        "let another client's infinite gradient through where lots share a pass",
+        "pipelines/privacy/per_sample.py",
+        "keep = own <= LARGEST  # nan is not",
+        "keep = lengths[: len(own)] <= LARGEST",
+        f"{TESTS}/privacy/test_per_sample.py::test_a_record_without_a_finite_gradient_reaches_no_other_lot",
+    ),
+    Mutant(
+        "reuse one client's noise in another",
+        "pipelines/privacy/noise.py",
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        "    @__import__('functools').cache\n"
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        f"{TESTS}/test_noise_matrix.py::test_another_client_gets_other_noise",
+    ),
+    Mutant(
+        "use one class's noise in every class",
+        "pipelines/privacy/noise.py",
+        "([0] * int(np.prod(shape)))\n        return np.array(draws, dtype=np.int64).reshape(shape)",
+        "([0] * int(shape[-1]))\n        return np.broadcast_to(np.array(draws, dtype=np.int64), shape)",
+        f"{TESTS}/test_noise_matrix.py::test_no_noise_is_used_twice_within_a_release",
+    ),
+    Mutant(
+        "seed noise from `seed`",
+        "pipelines/privacy/noise.py",
+        '{"os_entropy": OsEntropy,',
+        '{"os_entropy": lambda: SeededForTests(test_seed),',
+        f"{TESTS}/privacy/test_noise.py::test_the_seed_reaches_only_the_test_source",
+    ),
+]

@@ -1,0 +1,94 @@
+"""Names, texts and keys that params.yaml may not hold: a sentence each, with what may have been meant."""
+
+import pytest
+from shipped import changed, mistakes, shipped
+
+
+@pytest.mark.parametrize(
+    "path, near",
+    [
+        (("sed",), "seed"),
+        (("clients", "c0", "epsilom"), "epsilon"),
+        (("meta", "round"), "rounds"),
+        (("synthesis", "datalens", "teacher"), "teachers"),
+        (("synthesis", "dp_moments", "low_epsilon", "belov"), "below"),
+        (("profiles", "digits", "datalens", "topk"), "top_k"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_nearest_neighbour(path, near):
+    (line,) = mistakes(changed(path, 1))
+    assert f"The '{path[-1]}' parameter" in line and "is unknown" in line and repr(near) in line
+
+
+@pytest.mark.parametrize(
+    "path, near",
+    [
+        (("clients", "c0", "eps"), "epsilon"),
+        (("clients", "c0", "lifetime_eps"), "lifetime_epsilon"),
+        (("partition", "small", "train"), "train_records"),
+        (("dp_baselines", "dpsgd_warm", "warm_start", "img"), "images"),
+        (("profiles", "digits", "training", "fedprox"), "mu"),
+    ],
+)
+def test_what_may_have_been_meant_is_a_name_that_the_block_may_hold(path, near):
+    wrong = {"mu2": 1.0} if path[-1] == "fedprox" else 1.0
+    (line,) = mistakes(changed(path, wrong))
+    assert line.endswith(f"is unknown, did you mean {near!r}? (params.yaml)")
+
+
+def test_nothing_is_suggested_where_nothing_is_near():
+    (line,) = mistakes(changed(("clients", "c0", "steps"), 1))
+    assert line == "The 'steps' parameter of clients.c0 is unknown. (params.yaml)"
+
+
+@pytest.mark.parametrize("name", ["c/0", "../c0", "c 0", "", "-c", "c-0", ".c", "c0\n", 7, "ü"])
+def test_a_client_s_name_must_be_fit_for_a_folder_and_a_stage(name):
+    content = shipped()
+    content["clients"][name] = {"epsilon": 1.0}
+    assert "a name of letters, digits and underscores" in " ".join(mistakes(content))
+
+
+@pytest.mark.parametrize("name", ["size", "nfiles"])
+def test_a_client_is_not_called_what_dvc_leaves_out_where_it_compares(name):
+    content = shipped()
+    content["clients"][name] = {"epsilon": 1.0}
+    assert "none of DVC's own, nfiles and size" in " ".join(mistakes(content))
+
+
+def test_a_long_name_is_no_name():
+    content = shipped()
+    content["clients"]["c" * 65] = {"epsilon": 1.0}
+    (line,) = mistakes(content)
+    assert "a name of at most 64 characters" in line
+
+
+@pytest.mark.parametrize("path", [("datasets",), ("partition", "clients")])
+def test_names_in_lists_are_checked_too(path):
+    assert "letters, digits and underscores" in mistakes(changed(path, ["a/b"]))[0]
+
+
+def test_a_number_as_a_key_is_one_readable_sentence():
+    (line,) = mistakes(changed((5,), 1))
+    assert "must be a name" in line
+
+
+def test_each_mistake_has_its_own_line():
+    content = changed(("seed",), "x")
+    content["meta"]["rounds"] = 0
+    content["meta"]["extra"] = 1
+    assert len(mistakes(content)) == 3
+
+
+def test_an_item_of_a_list_is_counted_from_one():
+    (line,) = mistakes(changed(("synthesis", "generators"), ["dp_moments", "dp_marf"]))
+    assert line.startswith("Item 2 of the list synthesis.generators must be one of 'datalens'")
+    assert line.endswith("Got 'dp_marf' instead. (params.yaml)")
+
+
+@pytest.mark.parametrize(
+    "path", [("prepare", "root"), ("profiles", "digits", "licence"), ("quality", "inception_weights")]
+)
+@pytest.mark.parametrize("bad", ["a\0b", "a\nb", "\ud800", "x" * 201])
+def test_a_text_that_no_file_can_hold_is_refused(path, bad):
+    (line,) = mistakes(changed(path, bad))
+    assert "a text of one line" in line
