@@ -11,7 +11,7 @@ class UserError(Exception):
 
 @contextmanager
 def told_in_a_sentence(*, interrupted: str = "Interrupted.") -> Iterator[None]:
-    """What may end a command, as one sentence and exit 1: a user's mistake, the file system, memory, Ctrl-C."""
+    """Ends a command with a sentence and exit 1 for a user's mistake, the file system, memory, or Ctrl-C."""
     try:
         yield
     except UserError as error:

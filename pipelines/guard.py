@@ -26,33 +26,33 @@ def problems(root: Path = Path(".")) -> list[str]:
     """One sentence per problem; empty when nothing private can leave."""
     from dvc.exceptions import DvcException
 
-    found = []
+    sentences = []
     of_git = (_tracked, _unignored, _placed, _secrets)
     for check in (_outputs, *of_git, _unprotected, uploads.problems, provenance.problems):
         try:
-            found += check(root)
+            sentences += check(root)
         except UserError as error:
-            found.append(str(error))
+            sentences.append(str(error))
         except DvcException as error:
-            found.append(f"DVC cannot read this project: {error}. If a crash left it so, `make recover` mends it.")
+            sentences.append(f"DVC cannot read this project: {error}. If a crash left it so, `make recover` mends it.")
     # several checks read params.yaml, and each would tell the same mistake
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))
 
 
 def _outputs(root: Path) -> list[str]:
     from dvc.repo import Repo
 
-    found = []
+    sentences = []
     with Repo(str(root)) as repo:
         for out in repo.index.outs:
             path = repo.fs.relpath(out.fs_path, repo.root_dir)
             if any(fnmatch.fnmatch(path, pattern) for pattern in RELEASED):
                 continue
             if out.can_push:
-                found.append(f"{path} ({out.stage.addressing}) is not on the release list and lacks `push: false`.")
+                sentences.append(f"{path} ({out.stage.addressing}) is not on the release list and lacks `push: false`.")
             if not out.use_cache:
-                found.append(f"{path} is private and `cache: false`: `dvc exp push` would put it into Git.")
-    return found
+                sentences.append(f"{path} is private and `cache: false`: `dvc exp push` would put it into Git.")
+    return sentences
 
 
 def _tracked(root: Path) -> list[str]:
@@ -86,10 +86,10 @@ def _placed(root: Path) -> list[str]:
 def _secrets(root: Path) -> Iterator[str]:
     """Private keys and files of secrets that Git tracks or would add, in the working tree or already staged."""
     files = [name for name in repository.takes(root) if _is_plain(root / name)]
-    found = [place for name in files for place in keys.found(root / name, name)]
+    secrets = [place for name in files for place in keys.found(root / name, name)]
     for name, content in repository.staged_apart(root):
-        found += keys.found_in(content, name)
-    for where, what in found:
+        secrets += keys.found_in(content, name)
+    for where, what in secrets:
         yield (
             f"{where} {what}, and Git tracks it or would add it. Move it out of the checkout, untrack it with "
             "`git rm --cached`, and make a new key if this one has left the machine."
@@ -113,6 +113,6 @@ def _unprotected(root: Path) -> list[str]:
 
 if __name__ == "__main__":
     with told_in_a_sentence():
-        found = problems()
-    print("\n".join(found) or "Nothing private can be pushed.")
-    sys.exit(bool(found))
+        sentences = problems()
+    print("\n".join(sentences) or "Nothing private can be pushed.")
+    sys.exit(bool(sentences))

@@ -44,8 +44,8 @@ GIT_WAITS = 1.0  # seconds for which no live Git holds its index
 
 def main() -> None:
     with told_in_a_sentence():
-        found = recover()
-        print(f"Recovered: {'; '.join(found)}. {_proof()}" if found else "Nothing to recover.")
+        mended = recover()
+        print(f"Recovered: {'; '.join(mended)}. {_proof()}" if mended else "Nothing to recover.")
 
 
 def recover() -> list[str]:
@@ -60,11 +60,11 @@ def recover() -> list[str]:
     """
     with _alone():
         before = {ledger.path: _entries(ledger) for ledger in _ledgers()}
-        found = [what for mend in (_ledger_tails, _dvc, _folders, _git) for what in mend()]
+        mended = [what for mend in (_ledger_tails, _dvc, _folders, _git) for what in mend()]
         after = {ledger.path: _entries(ledger) for ledger in _ledgers()}
     if any(after.get(path, [])[: len(entries)] != entries for path, entries in before.items()):
         raise UserError("A ledger holds other releases than before the recovery. Bring `ledgers/` back from a copy.")
-    return found
+    return mended
 
 
 def _proof() -> str:
@@ -134,7 +134,7 @@ def _is_work(words: list[str]) -> bool:
 
 
 def _ledger_tails() -> Iterator[str]:
-    """What follows the last newline is of a writer that died before the line counted."""
+    """Removes what follows the last newline: its writer died before the line counted."""
     for ledger in _ledgers():
         files = (ledger.path, ledger.chain.head)
         before = [file.read_bytes() if file.exists() else b"" for file in files]
@@ -153,7 +153,7 @@ def _lines_at(head: bytes) -> int:
 
 
 def _dvc() -> Iterator[str]:
-    """Of DVC, in the order in which one needs the other: outputs are held against dvc.lock, and named by the rwlock."""
+    """Mends what is DVC's. Outputs come after dvc.lock, which describes them, and before the rwlock that names them."""
     if not DVC.exists():
         return
     yield from _state()
@@ -216,7 +216,7 @@ def _results() -> Iterator[str]:
 
 
 def _readable(lines: list[str]) -> bool:
-    """Whether DVC takes the head and the last stage; a file that was cut off is whole before that."""
+    """Returns whether DVC takes the head and the last stage; a file that was cut off is whole before that."""
     from dvc.dvcfile import Lockfile
     from dvc.exceptions import DvcException
 
@@ -276,12 +276,12 @@ def _outputs(locks: list[Path]) -> Iterator[str]:
 def _temporary() -> Iterator[str]:
     """Files that DVC had not yet renamed: beside or in an output they change what a later stage depends on."""
     folders = [Path(name) for name in (*OUTPUTS, CACHE)]
-    found = [file for folder in folders for file in folder.rglob("*.tmp") if TEMPORARY.fullmatch(file.name)]
-    found += [file for file in Path().glob("*.tmp") if TEMPORARY.fullmatch(file.name)]
-    for file in found:
+    leftovers = [file for folder in folders for file in folder.rglob("*.tmp") if TEMPORARY.fullmatch(file.name)]
+    leftovers += [file for file in Path().glob("*.tmp") if TEMPORARY.fullmatch(file.name)]
+    for file in leftovers:
         file.unlink()
-    if found:
-        yield f"{len(found)} temporary file{'' if len(found) == 1 else 's'} of DVC"
+    if leftovers:
+        yield f"{len(leftovers)} temporary file{'' if len(leftovers) == 1 else 's'} of DVC"
 
 
 def _cached() -> Iterator[str]:
@@ -292,8 +292,8 @@ def _cached() -> Iterator[str]:
         if whole or not OBJECT.fullmatch(file.name):
             continue
         with file.open("rb") as content:
-            found = hashlib.file_digest(content, "md5").hexdigest()
-        if found != f"{file.parent.name}{file.name}".removesuffix(".dir"):
+            content_hash = hashlib.file_digest(content, "md5").hexdigest()
+        if content_hash != f"{file.parent.name}{file.name}".removesuffix(".dir"):
             file.unlink()
             yield f"{file}, which was cut off"
 
@@ -330,7 +330,7 @@ def _vanish(folder: Path) -> None:
 
 
 def _json(file: Path):
-    """What it holds; None where it is not JSON."""
+    """Returns what the file holds; None where it is not JSON."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError):

@@ -159,7 +159,7 @@ def unstored(folder: Path) -> list[str]:
 
 
 def outlived(folder: Path) -> list[Path]:
-    """What releases that are closed by now needed to go on with, left by a run that was killed as it removed it."""
+    """Returns folders that closed releases no longer need: a run was killed as it removed them."""
     return [left for _, store in _closed(folder) if (left := _beside(store)).exists()]
 
 
@@ -178,7 +178,7 @@ def _told() -> Iterator[None]:
 
 
 def _announce(client: str, ledger: Ledger, release: Release) -> None:
-    """What this release brings the client's total to, before it is spent: at the delta of its cap, where it has one."""
+    """Prints what this release brings the client's total to, before it is spent: at its cap's delta, if it has one."""
     capped = ledger.lifetime_epsilon is not None
     cap, delta = (f" of a lifetime {ledger.lifetime_epsilon:g}", ledger.cap_delta()) if capped else ("", ledger.delta)
     total = ledger.told([] if ledger.knows(release.fingerprint) else [release.cost], delta=delta)

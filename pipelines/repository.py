@@ -1,4 +1,4 @@
-"""What Git would take, asked of Git itself."""
+"""Asks Git itself what it would take."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def ignored(root: Path, names: Iterable[str]) -> set[str]:
 
 
 def would_add(folder: Path) -> bool:
-    """Whether `git add -A` would add the files of `folder`, in whatever repository it lies. It need not exist."""
+    """Returns whether `git add -A` would add files of `folder`, whatever repository it lies in. It may be absent."""
     folder = folder.resolve()
     near = next(place for place in (folder, *folder.parents) if place.is_dir())
     done = _run(near, "rev-parse", "--is-inside-work-tree")

@@ -1,4 +1,4 @@
-"""What `dvc push` would upload, file by file: whether each folder is whole, unchanged, and holds nothing else.
+"""Checks what `dvc push` would upload, file by file: whether each folder is whole, unchanged, and holds nothing else.
 
 Part of `python -m pipelines.guard`. The same is asked of the folder in the working tree, which people hand out by hand.
 """
@@ -50,12 +50,12 @@ def cached(root: Path) -> Iterator[Upload]:
 
 def problems(root: Path) -> list[str]:
     """One sentence per file that is missing, changed or strange, or that holds a private key."""
-    found = []
+    sentences = []
     for upload in cached(root):
-        found += _wrong(upload)
+        sentences += _wrong(upload)
         if (root / upload.path).is_dir():
-            found += _wrong(Upload(upload.path, upload.stage, _lying_in(root / upload.path)))
-    return list(dict.fromkeys(found))
+            sentences += _wrong(Upload(upload.path, upload.stage, _lying_in(root / upload.path)))
+    return list(dict.fromkeys(sentences))
 
 
 def _lying_in(folder: Path) -> dict[str, Path]:

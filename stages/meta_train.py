@@ -39,7 +39,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
 
 
 def _health(params: Params, run: Run, history: History) -> health.Health:
-    """Of the last model, on the clients' exported sets; where a server holds none, on its weights alone."""
+    """Returns the verdict on the last model, by the exported sets, or by its weights where a server has none."""
     sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
     task, settings = run.task(params, sets), run.settings(params)
     return health.check(

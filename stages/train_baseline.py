@@ -70,8 +70,11 @@ def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -
 
 
 def _health(dataset: str, algorithm: str, task: Task, settings: Block, trained: baselines.Trained) -> health.Health:
-    """Of the one model that all share, on their synthetic sets. Of an upper bound, and of a model of each client's own,
-    the weights alone are looked at: no verdict may come from private records."""
+    """Returns the verdict on the one model that all share, by their synthetic sets.
+
+    For an upper bound, and for models of each client's own, it looks at weights alone: no verdict may come from private
+    records.
+    """
     models = list({id(model): model for model in trained.models[-1].values()}.values())
     shared = len(models) == 1 and algorithm not in (*methods.AT_HOME, *methods.ON_REAL_DATA)
     asked = {

@@ -64,8 +64,10 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 
 
 def _health(params: Params, dataset: str, algorithm: str, model: State) -> health.Health:
-    """Of the released model, on public images; where none are declared, on its weights alone. No private record is
-    read, so that it costs nothing."""
+    """Returns the verdict on the released model, by public images, or by its weights alone where none are declared.
+
+    No private record is read, so it costs nothing.
+    """
     settings = params.training(dataset, algorithm)
     build = own.network(params, dataset, settings)
     return health.check(

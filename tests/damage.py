@@ -9,7 +9,7 @@ from pipelines.errors import told_in_a_sentence
 
 
 def ended(action) -> str | None:
-    """What a command that does this ends with: None, or lines that a terminal may show."""
+    """Returns what a command that does this ends with: None, or lines that a terminal may show."""
     try:
         with told_in_a_sentence():
             action()

@@ -33,7 +33,7 @@ def entered(ledger: Ledger, seed: int, length: int) -> str:
 
 
 def tried(folder: Path, pages_free: int, length: int) -> list[str]:
-    """What two attempts on the full disk came to; then there is room again, and all must be sound."""
+    """Returns what two attempts on the full disk came to. Then there is room again, and all must be sound."""
     ledger, ballast = Ledger(folder / f"own/c{pages_free}.jsonl", delta=DELTA), folder / "ballast"
     ledger.open(release())
     ledger.close(release().fingerprint)

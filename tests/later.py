@@ -1,4 +1,4 @@
-"""What accepted parameters are asked for after they were loaded, without training: every plan and account, the cheap
+"""Asks of accepted parameters what later stages ask, without training: every plan and account, the cheap
 parts of each stage. Whatever fails here must be refused where it is loaded, or in one sentence."""
 
 import contextlib
@@ -109,7 +109,7 @@ def _planned(name: str, settings: Block, budget: tuple[float, float], params: Pa
 
 @cache
 def _done(action: Callable, *key) -> str | None:
-    """What came of it; the cache keeps no exception by itself."""
+    """Returns what came of it; the cache keeps no exception by itself."""
     try:
         action(*key)
     except UserError as error:
@@ -227,7 +227,7 @@ def _built(name: str, shape: tuple, classes: int, activation: str) -> None:
 
 
 class _Set:
-    """What a client holds, by its size."""
+    """A client's set, by its size alone."""
 
     def __init__(self, size: int):
         self.size = size

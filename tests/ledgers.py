@@ -26,8 +26,8 @@ def release(epsilon=1.0, data="d", delta=DELTA, mechanism="dp_moments", cost=Non
 
 
 def check_sound(path: Path, acknowledged: list[dict]) -> None:
-    """What must hold after any failures: the chain is read, holds what it confirmed, takes the next line, and still
-    shows a cut."""
+    """Checks what must hold after any failures: the chain can be read and holds what it confirmed, takes the next line,
+    and still shows a cut."""
     ledger = Ledger(path, delta=DELTA)
     assert ledger.entries()[: len(acknowledged)] == acknowledged
     with watching(lambda _, name, call, arguments: call(*arguments)):

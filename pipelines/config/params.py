@@ -235,7 +235,7 @@ class Params(Block):
         return self.prepare.public_fraction if profile.is_public else 0.0
 
     def public_knob(self, dataset: str) -> str:
-        """Where that share stands."""
+        """Returns the path of the knob that sets that share."""
         profile = self.profiles[dataset]
         shared = profile.is_public and profile.public_fraction is None
         return "prepare.public_fraction" if shared else f"profiles.{dataset}.public_fraction"

@@ -154,14 +154,14 @@ def _explain(item: dict, prefix: str, block: type) -> str:
 
 
 def _nearest(name: str, known: list[str]) -> str | None:
-    """What may have been meant: a name of nearly the same letters, or one that begins as it does or it as that."""
+    """Returns what may have been meant: a name of nearly the same letters, or with the same beginning."""
     near = difflib.get_close_matches(name, known, n=1)
     begun = [other for other in known if name and (other.startswith(name) or name.startswith(other))]
     return next(iter([*near, *begun]), None)
 
 
 def _fields(block: type, location: list) -> list[str]:
-    """What the block at `location` may hold."""
+    """Returns the names that the block at `location` may hold."""
     for step in location:
         held = block.model_fields.get(step) if issubclass(block, Block) else None
         block = _inner(held.annotation if held else block)

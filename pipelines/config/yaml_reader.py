@@ -85,13 +85,13 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def _check(found: Iterable[events.Event]) -> None:
+def _check(parsed_events: Iterable[events.Event]) -> None:
     """
     Raises:
         UserError: how the file is too deep or too large, or what is wrong with an anchor; without the file's name.
     """
     measure = _Measure()
-    for event in found:
+    for event in parsed_events:
         measure.see(event, event.start_mark.line + 1)
 
 
@@ -135,10 +135,10 @@ class _Measure:
             self.named[anchor], self.lines[anchor] = measured, line
 
     def _stands_for(self, anchor: str, line: int) -> tuple[int, int]:
-        found = self.named.get(anchor, (1, 0))  # of an alias to nothing the parser tells
-        if found is None:
+        counted = self.named.get(anchor, (1, 0))  # of an alias to nothing the parser tells
+        if counted is None:
             raise UserError(f"has an alias inside of what it names, '*{anchor}' in line {line}.")
-        return found
+        return counted
 
     def _add(self, measured: tuple[int, int], line: int) -> None:
         """A value that is whole, to the block that it stands in."""
@@ -163,7 +163,7 @@ def _constructed(construct: Callable, node: ScalarNode) -> int | float:
 
 
 def _told(error: YAMLError, text: str) -> str:
-    """Where it is, and ruamel.yaml's own words."""
+    """Returns the line of a mistake, with ruamel.yaml's own words."""
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         said = (error.problem or error.context or "").partition(' with value "')[0]

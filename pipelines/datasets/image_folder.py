@@ -28,8 +28,8 @@ MOST_PIXELS = 100_000_000
 
 
 @dataclass
-class Found:
-    """What lies in the folder of a data set.
+class Listing:
+    """The files in the folder of a data set.
 
     Attributes:
         images: (label, path) of each file that is an image by its name, in the order of the records.
@@ -58,11 +58,11 @@ def read(*, root: Path, dataset: str, shape: list[int], on_unreadable: str = "fa
         UserError: no such folder, no class in it, a link where DVC would not see changes, or unreadable images.
     """
     folder = root / dataset
-    found = _found(folder, classes(folder))
-    _tell(dataset, folder, found)
-    images = np.empty((len(found.images), *shape), np.uint8)
+    listing = _listing(folder, classes(folder))
+    _tell(dataset, folder, listing)
+    images = np.empty((len(listing.images), *shape), np.uint8)
     readable, broken = [], []
-    for label, file in tqdm(found.images, desc=dataset, disable=None):
+    for label, file in tqdm(listing.images, desc=dataset, disable=None):
         try:
             images[len(readable)] = picture(file, shape)
         except UserError as error:
@@ -139,8 +139,8 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     return image
 
 
-def _found(folder: Path, names: list[str]) -> Found:
-    found, labels, files = Found(), {name: label for label, name in enumerate(names)}, []
+def _listing(folder: Path, names: list[str]) -> Listing:
+    listing, labels, files = Listing(), {name: label for label, name in enumerate(names)}, []
     _refuse_link(folder, linked=folder.is_symlink())
     for entry in raw_files.below(folder):
         path = Path(entry.path)
@@ -150,22 +150,22 @@ def _found(folder: Path, names: list[str]) -> Found:
         if any(part.startswith(".") for part in inside.parent.parts):
             continue
         if entry.name.startswith("."):
-            found.leave("hidden by the dot before its name", str(inside))
+            listing.leave("hidden by the dot before its name", str(inside))
         if is_folder or entry.name.startswith("."):
             continue
         odd = raw_files.oddity(entry)
         if odd in raw_files.SPECIAL.values():
-            found.leave(odd, str(inside))
+            listing.leave(odd, str(inside))
         elif path.suffix.lower() not in (*ENDINGS, *OTHER_ENDINGS):
-            found.leave("no image by the ending of its name", str(inside))
+            listing.leave("no image by the ending of its name", str(inside))
         elif len(inside.parts) == 1:
-            found.leave("an image in no class folder", str(inside))
+            listing.leave("an image in no class folder", str(inside))
         else:
             files.append(inside)
             if entry.is_symlink() and not odd and not path.resolve().is_relative_to(folder.resolve()):
-                found.outside.append(str(inside))
-    found.images = [(labels[file.parts[0]], folder / file) for file in sorted(files)]
-    return found
+                listing.outside.append(str(inside))
+    listing.images = [(labels[file.parts[0]], folder / file) for file in sorted(files)]
+    return listing
 
 
 def _refuse_link(path: Path, *, linked: bool) -> None:
@@ -176,13 +176,13 @@ def _refuse_link(path: Path, *, linked: bool) -> None:
         )
 
 
-def _tell(dataset: str, folder: Path, found: Found) -> None:
+def _tell(dataset: str, folder: Path, listing: Listing) -> None:
     """Prints one sentence for each kind of file that is left out, and one for links that lead out of the folder."""
-    for reason, names in sorted(found.left_out.items()):
+    for reason, names in sorted(listing.left_out.items()):
         print(f"{dataset}: left out {len(names)}, each of which is {reason}: {raw_files.some(sorted(names))}")
-    if found.outside:
-        names = raw_files.some(sorted(found.outside))
-        print(f"{dataset}: read {len(found.outside)} links to files outside {printable(folder)}: {names}")
+    if listing.outside:
+        names = raw_files.some(sorted(listing.outside))
+        print(f"{dataset}: read {len(listing.outside)} links to files outside {printable(folder)}: {names}")
 
 
 def _judge(dataset: str, broken: list[str], on_unreadable: str) -> None:

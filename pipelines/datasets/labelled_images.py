@@ -217,7 +217,7 @@ def _images_mended(images: np.ndarray) -> str:
 
 
 def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
-    """Whether `shape` of one image, meant as [H, W, C], can only be [C, H, W]."""
+    """Returns whether `shape` of one image, meant as [H, W, C], can only be [C, H, W]."""
     return shape[0] in (1, 3, 4) and shape[2] > 4
 
 

@@ -151,8 +151,11 @@ def _enough(train: int, validation: int, test: int) -> bool:
 
 
 def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> str:
-    """What to put there. rng: as it was before the first draw, so that the value stands for the draw it was found in:
-    the first at which no client has fewer records."""
+    """Returns a sentence on the value to put there.
+
+    rng: as it was before the first draw, so that the value stands for the draw it was found in: the first at which no
+    client has fewer records.
+    """
     works, most, unused = None, 0, np.random.default_rng(0)  # how many records a part has, no chance decides
     for parts in islice(SCHEMES[settings.scheme](labels, settings, rng), ADVISED):
         least = min(map(len, parts))

@@ -44,7 +44,7 @@ def below(folder: Path) -> Iterator[os.DirEntry]:
 
 
 def is_folder(entry: os.DirEntry) -> bool:
-    """Whether `entry` is a folder or a link to one."""
+    """Returns whether `entry` is a folder or a link to one."""
     try:
         return entry.is_dir()
     except OSError:

@@ -38,7 +38,7 @@ def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> 
 
 
 def is_seasoned_elsewhere(folder: Path, dataset: str, owner: str) -> bool:
-    """Whether the folder's `salt` follows from the secret of another ledgers folder: it was used with that one, too."""
+    """Returns whether the folder's `salt` follows from the secret of another ledgers folder, with which it was used."""
     found = folder / SALT
     if not found.is_file():
         return False

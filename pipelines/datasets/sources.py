@@ -80,35 +80,37 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
     Raises:
         UserError: the profile declares other names than the images have.
     """
-    found = None
+    given_names = None
     if name == "folder":
-        found = image_folder.classes(root / dataset)
-        if len(found) != classes:
-            raise mistake(f"profiles.{dataset}.classes", classes, f"the number of class folders, {len(found)}")
+        given_names = image_folder.classes(root / dataset)
+        if len(given_names) != classes:
+            raise mistake(f"profiles.{dataset}.classes", classes, f"the number of class folders, {len(given_names)}")
     if name == "npz":
-        found = labelled_images.class_names(root / f"{dataset}.npz")
-        if found is not None and len(found) != classes:
+        given_names = labelled_images.class_names(root / f"{dataset}.npz")
+        if given_names is not None and len(given_names) != classes:
             where = root / f"{dataset}.npz"
-            raise UserError(f"'class_names' of {where} must name {classes} classes. Got {len(found)} names instead.")
-    if found and declared and found != declared:
+            raise UserError(
+                f"'class_names' of {where} must name {classes} classes. Got {len(given_names)} names instead."
+            )
+    if given_names and declared and given_names != declared:
         where = "the class folders' names, sorted by their characters" if name == "folder" else "those in the .npz"
-        raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {found}")
-    return found or declared
+        raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {given_names}")
+    return given_names or declared
 
 
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
-    found = list(data.images.shape[1:])
-    if found != shape and sorted(found) == sorted(shape) and labelled_images.channels_first(found):
+    image_shape = list(data.images.shape[1:])
+    if image_shape != shape and sorted(image_shape) == sorted(shape) and labelled_images.channels_first(image_shape):
         raise UserError(
-            f"The images of {dataset} have their channels first, {['n', *found]}. The channels must be last, "
+            f"The images of {dataset} have their channels first, {['n', *image_shape]}. The channels must be last, "
             f"{['n', *shape]}. Convert: {labelled_images.CHANNELS_LAST}."
         )
     if len(data) and data.ids.min() < 0:
         raise UserError(
             f"The ids of {dataset} must be 0 or above: -1 marks synthetic images. Got {data.ids.min()} instead."
         )
-    if found != shape:
-        raise mistake(f"profiles.{dataset}.shape", shape, f"the images' own, {found}")
+    if image_shape != shape:
+        raise mistake(f"profiles.{dataset}.shape", shape, f"the images' own, {image_shape}")
     if len(data) and (data.labels.min() < 0 or data.labels.max() >= classes):
         raise UserError(
             f"The labels of {dataset} must be in [0, {classes - 1}]. "

@@ -88,7 +88,7 @@ def check(
 
 
 def remedy(dataset: str, block: str, settings: Block) -> str:
-    """What to do about a collapse.
+    """Returns a sentence on what to do about a collapse.
 
     Args:
         block: where params.yaml has the method's settings.
@@ -104,7 +104,7 @@ def remedy(dataset: str, block: str, settings: Block) -> str:
 
 
 def _lost(count: int, *, accuracy: float, untrained: float, guessing: float) -> bool:
-    """Whether `accuracy`, on `count` images, cannot be told from guessing, and `untrained` can."""
+    """Returns whether `accuracy`, on `count` images, cannot be told from guessing, and `untrained` can."""
     least = guessing + ERRORS * math.sqrt(guessing * (1 - guessing) / count)
     return accuracy <= least < untrained
 

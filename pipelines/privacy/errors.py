@@ -1,4 +1,4 @@
-"""What a ledger refuses."""
+"""The error of a ledger that refuses or is damaged."""
 
 
 class LedgerError(Exception):

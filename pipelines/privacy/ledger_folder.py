@@ -1,4 +1,4 @@
-"""Where all ledgers lie: in `ledgers`, or where FEDLENS_LEDGERS says. One rule for the stages and for the command."""
+"""The folder of all ledgers: `ledgers`, or where FEDLENS_LEDGERS says. One rule for the stages and for the command."""
 
 import os
 from pathlib import Path

@@ -62,7 +62,7 @@ def read(params: Params, dataset: str) -> dict:
 
 
 def _results(path: Path, clients: list[str]) -> dict:
-    """As the file has it. Of a method that was left out, the reason alone."""
+    """Returns the results as the file has them; for a method that was left out, the reason alone."""
     content = read_json(path)
     if isinstance(content, dict) and "left_out" in content:
         return content

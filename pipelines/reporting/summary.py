@@ -69,7 +69,7 @@ def _collapsed(results: dict) -> str:
 
 
 def _weak(method: str, run: dict) -> bool:
-    """Whether the plan of a client's set said before it was made that it is noise."""
+    """Returns whether the plan of a client's set said before it was made that it is noise."""
     generator = method.partition("/")[2]
     return any(cards[generator]["weak"] for cards in run["cards"].values()) if generator else False
 

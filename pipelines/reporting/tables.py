@@ -88,8 +88,10 @@ def methods(summary: dict) -> list[dict]:
 
 
 def metrics(summary: dict) -> dict:
-    """What `dvc metrics` compares between runs: two figures a method, instead of the whole summary. What is not private
-    says so, for it stands among those that are, and so does what has collapsed."""
+    """Returns what `dvc metrics` compares between runs: two figures a method.
+
+    What is not private says so, for it stands among those that are, and so does what has collapsed.
+    """
     found = {}
     for name, method in summary["methods"].items():
         mark = "upper_bound_not_private" if method["upper_bound"] else "not_private"

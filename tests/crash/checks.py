@@ -1,4 +1,4 @@
-"""What must hold after every fault and a recovery, whatever it hit; and after the run that nobody disturbs."""
+"""Checks what must hold after every fault and a recovery, and after a run that nobody disturbs."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ REPORTS = "reports"  # shows them
 
 
 class Undisturbed:
-    """What a run that nothing befell has made. exact: its noise repeats, and so do the bytes of a disturbed run."""
+    """The outputs of a run that nothing befell. exact: its noise repeats, and so do the bytes of a disturbed run."""
 
     def __init__(self, path: Path, exact: bool):
         self.path, self.exact = path, exact
@@ -124,7 +124,7 @@ def outputs(path: Path) -> list[str]:
 
 
 def plain(name: str, content: bytes) -> bytes:
-    """What of a file follows from the parameters, the records and the noise."""
+    """Returns what of a file follows from the parameters, the records and the noise."""
     if Path(name).name == SALT:  # as long as all else in its folder makes it, seconds included
         return content[:SALT_BYTES]
     return b"" if Path(name).name == TIMED else content

@@ -65,7 +65,7 @@ class Child:
         return self.status is not None
 
     def wait(self, seconds: float = HUNG) -> bool:
-        """Whether it ended by itself within so many seconds from its start."""
+        """Returns whether it ended by itself within so many seconds from its start."""
         while not self.ended() and time.monotonic() - self.began < seconds:
             time.sleep(0.002)
         return self.ended()
@@ -170,7 +170,7 @@ class Disk:
 
 
 def mounts(folder: Path) -> bool:
-    """Whether this process may mount."""
+    """Returns whether this process may mount."""
     try:
         Disk(folder / "probe", 1).remove()
     except (OSError, subprocess.CalledProcessError):

@@ -76,7 +76,7 @@ class Campaign:
             del self.kinds["full disk"]
 
     def faults(self, target: str, count: int) -> None:
-        """That many, a few in each checkout, whose run then goes to its end."""
+        """Brings that many faults, a few in each checkout, whose run then goes to its end."""
         each = EACH_WHOLE if target == EVERYTHING else EACH
         for done in range(0, count, each):
             before = len(self.violations)

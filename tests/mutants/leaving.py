@@ -1,4 +1,4 @@
-"""What leaves the machine: outputs, keys, salts and uploads."""
+"""Bugs in what leaves the machine: outputs, keys and uploads."""
 
 from mutants.mutant import TESTS, Mutant
 

@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "take a release with test noise for one with a guarantee",
         "pipelines/privacy/ledger/identity.py",
-        'found = {"guarantee": guarantee}',
-        "found = {}",
+        'facts = {"guarantee": guarantee}',
+        "facts = {}",
         f"{TESTS}/privacy/test_identity.py",
     ),
     Mutant(

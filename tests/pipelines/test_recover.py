@@ -1,4 +1,4 @@
-"""What a crash leaves torn is mended, and nothing else; each case by itself. tests/crash has them at random."""
+"""Recovery mends what a crash left torn, and nothing else; each case by itself. tests/crash has them at random."""
 
 import contextlib
 import fcntl
@@ -51,7 +51,7 @@ def command(project) -> subprocess.CompletedProcess:
 
 
 def died(project, *outputs: str) -> None:
-    """As a killed DVC leaves its lock while it writes these outputs."""
+    """Leaves the lock as a DVC does that was killed while it wrote these outputs."""
     holder = {"pid": GONE, "cmd": "dvc repro"}
     lock = {"write": {str(project.path / output): holder for output in outputs}, "read": {}}
     (project.path / ".dvc/tmp/rwlock").write_text(json.dumps(lock))

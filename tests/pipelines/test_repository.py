@@ -1,4 +1,4 @@
-"""What Git would take, in small repositories."""
+"""Git is asked what it would take, in small repositories."""
 
 import pytest
 from project import Project

@@ -1,4 +1,4 @@
-"""What `dvc push` would upload, in a small project whose graph is one export and one initial model."""
+"""Uploads are checked in a small project whose graph is one export and one initial model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What tells one joint noisy run from another: everyone's records and budgets, the public images and the engine.
+"""A joint noisy run is known by everyone's records and budgets, the public images and the engine.
 
 A reply depends on all of them by the model that was broadcast. Where one changes, every client's release is another
 one, and the ledger must not hand the old one back.

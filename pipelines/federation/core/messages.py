@@ -75,7 +75,7 @@ def by_images(replies: list[Reply]) -> list[int]:
 
 
 def counted(replies: list[Reply], name: str) -> list[int]:
-    """What each client counted, images or steps. It weighs the client's answer, so that it must be a count.
+    """Returns what each client counted, images or steps. It weighs the client's answer, so it must be a count.
 
     Raises:
         UserError: it is no integer of 1 or more, which gives a client all the weight, or makes the mean no mean.

@@ -146,7 +146,7 @@ def check_all_told(scalars: dict, bounds: Bounds) -> None:
 
 
 def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
-    """Of a client's exported set, {"images", "labels"}, that others will see. shape: of all its images.
+    """Checks a client's exported set, {"images", "labels"}, that others will see. shape: of all its images.
 
     Raises:
         Refused: it is none of this run.

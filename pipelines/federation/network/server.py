@@ -40,7 +40,7 @@ def lead(params: Params, run: Run, clients: list[str], engine: Engine) -> rounds
 
 
 def bounds(params: Params, run: Run) -> Bounds:
-    """What each client of a run tells in each round, within what the settings of both sides allow.
+    """Returns what each client of a run may tell in each round, within what the settings of both sides allow.
 
     A client's weight in the mean is `images`, and FedNova divides by `steps`: the server knows both. Of SDA-FL it knows
     ranges, for a client trains on its own set and on as much of the pool as its model is sure of.

@@ -84,7 +84,7 @@ def plan(paths: list[Path], asked: argparse.Namespace) -> None:
 
 
 def _grid(asked: argparse.Namespace, delta: float) -> list[dict]:
-    """What the planned releases cost: those at one epsilon compose to one, of the root of their number times its mu."""
+    """Returns what the planned releases cost: n of them at one epsilon compose to one of sqrt(n) times its mu."""
     factor = math.sqrt(asked.generators * asked.repeat)
     mus = [Budget(epsilon, delta).mu * factor for epsilon in asked.epsilons]
     return [{"kind": "none"} if math.isinf(mu) else {"kind": "gaussian", "mu": mu} for mu in mus]

@@ -30,7 +30,7 @@ def parsed(description: str, arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _number(name: str, kind: type, rule: str, holds: Callable[[float], bool]) -> Callable[[str], float]:
-    """What turns an argument's text into its value."""
+    """Returns a function that turns an argument's text into its value."""
 
     def value_of(text: str) -> float:
         try:

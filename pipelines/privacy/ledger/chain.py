@@ -95,7 +95,7 @@ class Chain:
             yield
 
     def _whole_lines(self) -> list[bytes]:
-        """What follows the last newline is a dead writer's torn line."""
+        """Returns the lines that end in a newline: what follows the last one is a dead writer's torn line."""
         return self.path.read_bytes().split(b"\n")[:-1]
 
     def _parsed(self, line: bytes, number: int) -> dict:

@@ -28,12 +28,12 @@ def parsed(content: bytes) -> Head:
     if not content.strip():
         raise ValueError("is empty, as a power cut may leave a file that was being written")
     try:
-        found = json.loads(content.decode())
+        fields = json.loads(content.decode())
     except (ValueError, RecursionError):
         raise ValueError("is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise ValueError("holds no mapping")
-    lines, last = found.get("lines"), found.get("hash")
+    lines, last = fields.get("lines"), fields.get("hash")
     if type(lines) is not int or lines < 0:
         raise ValueError(f"must have a number of 'lines', and has {lines!r}")
     if not isinstance(last, str) or not HASH.fullmatch(last):

@@ -1,4 +1,4 @@
-"""What tells one release from another: the facts that shape it, and nothing else.
+"""Tells one release from another by the facts that shape it, and by nothing else.
 
 A parameter of a release is a fact or a consequence. Facts are what somebody chose: a budget, a seed, a setting.
 Consequences, such as a noise deviation or a sentence about it, follow from facts and the mechanism's version. Only
@@ -37,12 +37,12 @@ class Identity:
             parameters: of a `Release`, or of an entry that an older version of this code wrote.
             guarantee: `formal` or `none`, of its statement. Noise that voids the guarantee makes another release.
         """
-        found = {"guarantee": guarantee}
+        facts = {"guarantee": guarantee}
         for old_path, value in _flattened(parameters):
             path = self.renamed.get(old_path, old_path)
             if self._counts(path, value):
-                found[path] = _rounded(value)
-        return found
+                facts[path] = _rounded(value)
+        return facts
 
     def below(self, prefix: str) -> "Identity":
         """Returns the same declarations for a release whose parameters lie under `prefix` in another's."""

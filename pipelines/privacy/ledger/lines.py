@@ -1,4 +1,4 @@
-"""What a line of a ledger must hold before anyone adds it up."""
+"""Checks that a line of a ledger holds what is needed to add it up."""
 
 import json
 import math

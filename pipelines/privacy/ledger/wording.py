@@ -1,4 +1,4 @@
-"""What releases come to, in words: why a total is infinite, and which releases make it so."""
+"""Says in words what releases come to: why a total is infinite, and which releases make it so."""
 
 import math
 

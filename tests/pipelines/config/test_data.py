@@ -1,4 +1,4 @@
-"""What a profile says of its images: class names, shape, and what happens to bad files."""
+"""A profile describes its images: class names, shape, and what happens to bad files."""
 
 import pytest
 from shipped import load, mistakes, shipped

@@ -24,7 +24,7 @@ AT_MOST = 2.0  # CPU-seconds of a load
 
 
 def loaded(action, what: str) -> Params | None:
-    """What was accepted. A refusal is sentences about params.yaml, and both come soon."""
+    """Returns what was accepted. A refusal is sentences about params.yaml, and both come soon."""
     began = time.process_time()
     try:
         return action()

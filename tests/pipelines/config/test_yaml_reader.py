@@ -13,7 +13,7 @@ from pipelines.errors import UserError
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
-    """What is said of a file of this content, after its name."""
+    """Returns what is said of a file of this content, after its name."""
     path = tmp_path / "params.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     began = time.process_time()

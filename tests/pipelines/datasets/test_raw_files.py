@@ -1,4 +1,4 @@
-"""What DVC cannot read below the folder of raw files is told before DVC starts; names reach no terminal raw."""
+"""The check of raw files tells what DVC cannot read before DVC starts; names reach no terminal raw."""
 
 import os
 import socket

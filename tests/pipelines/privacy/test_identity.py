@@ -1,4 +1,4 @@
-"""What tells one release from another: facts, not their consequences, and not the names of settings."""
+"""Facts tell one release from another, not their consequences, and not the names of settings."""
 
 import shutil
 from dataclasses import replace

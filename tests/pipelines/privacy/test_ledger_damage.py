@@ -12,7 +12,7 @@ from pipelines.privacy.ledger.chain import START, canonical, digest
 
 @pytest.fixture
 def ledger(tmp_path):
-    """Of three releases."""
+    """A ledger of three releases."""
     ledger = Ledger(tmp_path / "digits" / "c0.jsonl", delta=DELTA)
     for seed in range(3):
         ledger.open(release(seed=seed))

@@ -1,4 +1,4 @@
-"""Where a ledger may not lie: where DVC deletes it with an experiment's folder."""
+"""A ledger may not lie where DVC deletes it with an experiment's folder."""
 
 import pytest
 

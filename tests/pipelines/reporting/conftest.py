@@ -66,7 +66,7 @@ class Run:
         self.edit(path, lambda results: results.update(epsilon_max="inf", guarantee="none", upper_bound=True))
 
     def collapse(self, method):
-        """As if that method's shared model had been found dead."""
+        """Makes the results say that the method's shared model was found dead."""
         path = collect.method_folders(self.params, "digits")[method] / "results.json"
         self.edit(path, lambda results: results.update(health={"collapsed": True, "why": "It is dead."}))
 

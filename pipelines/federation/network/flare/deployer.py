@@ -1,4 +1,4 @@
-"""What a client deploys: a job that is exactly ours.
+"""Deploys a job only if it is exactly ours.
 
 NVFlare's deployer unpacks whatever lies in a job beside `custom`, and first removes the folder that the job's name
 leads to, which may be the kit's own. Before that, the client's process unpacks the job to verify its signatures,
@@ -89,7 +89,7 @@ def _wrong_within(archive: zipfile.ZipFile) -> str:
 
 
 def _is_plain(member: zipfile.ZipInfo) -> bool:
-    """Whether it is a file or folder as its name says, by the mode that an archiver may leave; a link is neither."""
+    """Returns whether it is a file or folder as its name says, by the archiver's mode; a link is neither."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     return kind in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG)
 

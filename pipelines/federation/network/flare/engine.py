@@ -67,7 +67,7 @@ class Carrier:
         return replies
 
     def lose_for(self, client: str, error: Exception) -> None:
-        """Of an answer that is not of the protocol.
+        """Counts a client as lost whose answer is not of the protocol.
 
         Raises:
             Lost: by `on_loss: fail`.

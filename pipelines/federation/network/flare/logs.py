@@ -1,4 +1,4 @@
-"""What another member sends may stand in this member's log, but only as text: NVFlare logs names as they come.
+"""Keeps what another member sends as plain text in this member's log: NVFlare logs names as they come.
 
 A line break could begin a line that looks like the log's own, and an escape sequence could command a terminal.
 """

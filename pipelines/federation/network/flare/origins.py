@@ -54,7 +54,7 @@ def by_certificate(check: Callable) -> Callable:
 
 
 def is_its_own(message: Message) -> bool:
-    """Whether the origin of a message belongs to the certificate of the connection that it came over."""
+    """Returns whether the origin of a message belongs to the certificate of the connection that it came over."""
     origin, owner = message.get_header(MessageHeaderKey.ORIGIN), message.get_prop(MessagePropKey.COMMON_NAME)
     if not isinstance(origin, str):
         return False

@@ -1,4 +1,4 @@
-"""What the server of a run lets its clients tell."""
+"""The server of a run bounds what its clients tell."""
 
 import math
 

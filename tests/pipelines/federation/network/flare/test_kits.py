@@ -85,7 +85,7 @@ def told(*arguments: str) -> str:
 
 
 def provisioned(checkout, *folder: str) -> str:
-    """What the documented command says."""
+    """Runs the documented command and returns what it says."""
     command = [sys.executable, "-m", "pipelines.federation.network.flare", "provision", *folder, "--host", "localhost"]
     return checkout.run(*command).stdout
 

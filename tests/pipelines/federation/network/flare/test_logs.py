@@ -1,4 +1,4 @@
-"""What another member sends, in this member's log."""
+"""Another member's text is text in this member's log."""
 
 import logging
 

@@ -45,7 +45,7 @@ def message(origin, certificate: str | None, name: str = "c1", token: str = "T1"
 
 
 def passes(given: Message, registered: dict, guarded: bool) -> bool:
-    """Whether the server lets a message by, where `registered` holds the tokens of clients."""
+    """Returns whether the server lets a message by, where `registered` holds the tokens of clients."""
     clients = {token: SimpleNamespace(name=name, get_fqcn=lambda name=name: name) for token, name in registered.items()}
     server = SimpleNamespace(client_manager=SimpleNamespace(clients=clients))
     resolve = origins.cell_of_token if guarded else FederatedServer._resolve_client_fqcn_for_auth

@@ -1,4 +1,4 @@
-"""What the server's job makes of answers around the rounds, without a network."""
+"""The server's job checks answers around the rounds; without a network."""
 
 import math
 
