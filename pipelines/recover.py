@@ -9,6 +9,7 @@ made again; releases come back from the ledgers' store.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -38,6 +39,7 @@ OUTPUTS = ("data", "models", "reports")
 TEMPORARY = re.compile(r".*\.[\w-]{22}\.tmp")  # as dvc_objects.fs.utils.tmp_fname names them
 OBJECT = re.compile(r"[0-9a-f]{30}(\.dir)?")
 PROTECTED = 0o444  # of a cached file that is whole: DVC sets it last
+MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
 STAGE = re.compile(r"  [^ ]")  # a stage's name in dvc.lock
 GIT_WAITS = 1.0  # seconds for which no live Git holds its index
 
@@ -190,10 +192,13 @@ def _state() -> Iterator[str]:
             yield f"a database of hashes ({file.parent.name})"
 
 
-def _opens(database: Path) -> bool:
+def _opens(database: Path, timeout: float = 5.0) -> bool:
     try:
-        with contextlib.closing(sqlite3.connect(database, timeout=5.0)) as connection:
+        with contextlib.closing(sqlite3.connect(database, timeout=timeout)) as connection:
             return connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except sqlite3.OperationalError:
+        # somebody else is at work on it
+        return True
     except sqlite3.DatabaseError:
         return False
 
@@ -204,9 +209,12 @@ def _results() -> Iterator[str]:
         return
     lines = RESULTS.read_text(errors="replace").splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if STAGE.match(line)]
-    begins_well = not starts or _parsed("".join(lines[: starts[0]])).keys() >= {"schema", "stages"}
-    if not begins_well or _readable(lines):
-        return  # marks of a merge, for one, are no crash's
+    # marks of a merge, or a head that DVC does not take, are no crash's: DVC tells them
+    merged = any(line.startswith(MERGE_MARKS) for line in lines)
+    head = _parsed("".join(lines[: starts[0]])) if starts else {}
+    begins_well = not starts or (head.keys() >= {"schema", "stages"} and _is_valid({**head, "stages": {}}))
+    if not begins_well or merged or _readable(lines):
+        return
     whole = next((count for count in range(len(starts) - 1, 0, -1) if _readable(lines[: starts[count]])), 0)
     if whole:
         write_text(RESULTS, "".join(lines[: starts[whole]]))
@@ -217,13 +225,17 @@ def _results() -> Iterator[str]:
 
 def _readable(lines: list[str]) -> bool:
     """Returns whether DVC takes the head and the last stage; a file that was cut off is whole before that."""
+    starts = [number for number, line in enumerate(lines) if STAGE.match(line)]
+    head, last = (lines[: starts[0]], lines[starts[-1] :]) if starts else (lines, [])
+    return _is_valid(_parsed("".join(head + last)))
+
+
+def _is_valid(content: dict) -> bool:
     from dvc.dvcfile import Lockfile
     from dvc.exceptions import DvcException
 
-    starts = [number for number, line in enumerate(lines) if STAGE.match(line)]
-    head, last = (lines[: starts[0]], lines[starts[-1] :]) if starts else (lines, [])
     try:
-        return bool(Lockfile.validate(_parsed("".join(head + last)), str(RESULTS)))
+        return bool(Lockfile.validate(content, str(RESULTS)))
     except DvcException:
         return False
 
@@ -326,7 +338,13 @@ def _vanish(folder: Path) -> None:
         folder.unlink()
         return
     with scratch.folder(folder.name) as partial:
-        os.replace(folder, partial / "removed")
+        try:
+            os.replace(folder, partial / "removed")
+        except OSError as error:
+            # a linked output, or ledgers elsewhere, may lie on another file system
+            if error.errno != errno.EXDEV:
+                raise
+            shutil.rmtree(folder)
 
 
 def _json(file: Path):

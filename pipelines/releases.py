@@ -16,8 +16,10 @@ from pipelines.config import Params
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import salt
 from pipelines.errors import UserError
-from pipelines.files import new_folder
-from pipelines.privacy.ledger import Ledger, LedgerError, Release
+from pipelines.files import new_folder, read_json, write_json
+from pipelines.privacy.ledger import Ledger, LedgerError, Release, durable
+
+STATEMENTS = "statements.json"  # of a run over a network, in its store
 
 
 def ledger_of(params: Params, dataset: str, client: str) -> Ledger:
@@ -85,7 +87,9 @@ def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict
         UserError: a ledger was tampered with.
     """
     with _told():
-        return {client: ledgers[client].recognised(release) for client, release in releases.items()}
+        known = {client: ledgers[client].recognised(release) for client, release in releases.items()}
+    # a joint release is one thing: what only some ledgers know was another
+    return known if all(release.recorded for release in known.values()) else releases
 
 
 def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
@@ -95,7 +99,8 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
     finds the entry open: if the folder was complete it is used, otherwise it is made anew, and charged once either way.
 
     Raises:
-        UserError: a ledger refuses (tampered with, or above a lifetime cap). Nothing was spent then.
+        UserError: a ledger refuses (tampered with, or above a lifetime cap), the result of a release that was made is
+            gone, or no result could be moved to the ledgers' folder. Nothing was spent then.
     """
     releases = recognised(ledgers, releases)
     store = _store(ledgers, _names(releases))
@@ -105,17 +110,16 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
             _announce(client, ledgers[client], releases[client])
         for client in sorted(releases):  # all of them, before the first is charged
             ledgers[client].check(releases[client])
-        states = {client: ledgers[client].open(releases[client]) for client in sorted(releases)}
+        _check_store(store, any(ledgers[client].has_made(releases[client].fingerprint) for client in releases))
+        for client in sorted(releases):
+            ledgers[client].open(releases[client])
         if store.exists():
             print("  made before: taken from the ledger's store; nothing is spent")
-        elif "reused" in states.values():
-            raise LedgerError(
-                f"This release was made before, but its stored result {store} is gone. Bring it back, or change "
-                "the seed: that is a new release, and is charged."
-            )
         else:
             with new_folder(store) as folder:
                 make(folder)
+                durable.flush_files(folder)
+            durable.flush_folder(store.parent)
         for client in sorted(releases):
             ledgers[client].close(releases[client].fingerprint)
         shutil.rmtree(unfinished(ledgers, releases), ignore_errors=True)
@@ -133,18 +137,44 @@ def enter(ledger: Ledger, release: Release) -> None:
         ledger.close(release.fingerprint)
 
 
-def kept_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
-    """The stored folder of a joint release whose parts other processes enter and make: filled now unless it was before.
-    What is stored has left, and costs nothing to read again."""
+def _check_store(store: Path, made: bool) -> None:
+    """
+    Raises:
+        LedgerError: the release was made, and its result is gone; or a result cannot be moved there as a whole.
+    """
+    if made and not store.exists():
+        raise LedgerError(
+            f"This release was made before, but its stored result {store} is gone. Bring it back, or change the seed: "
+            "that is a new release, and is charged."
+        )
+    near = next(place for place in store.parents if place.exists())
+    if near.stat().st_dev != Path().stat().st_dev:
+        raise LedgerError(
+            f"The ledgers' folder {near} lies on another file system than this checkout: no result can be moved there "
+            f"as a whole. Name one on the same file system ({paths.LEDGERS})."
+        )
+
+
+def kept_once(
+    ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]
+) -> tuple[Path, dict[str, dict]]:
+    """Returns (store, {client: its statement with its cost}) of a joint release whose parts other processes make.
+
+    Those processes enter their parts, too. The store is filled now unless it was before. What is stored has left, and
+    costs nothing to read again. It keeps the statements, for a later accountant would state another price.
+    """
     store = _store(ledgers, {client: release.facts for client, release in releases.items()})
     former = _store(ledgers, {client: release.former_fingerprint for client, release in releases.items()})
+    today = {client: {**release.statement, "cost": release.cost} for client, release in releases.items()}
     for made in (store, former):
         if made.exists():
             print("  made before: taken from the store; nothing is spent")
-            return made
+            # a former name holds all parameters: today's statement is that of then
+            return made, read_json(made / STATEMENTS) if (made / STATEMENTS).exists() else today
     with new_folder(store) as folder:
         make(folder)
-    return store
+        write_json(folder / STATEMENTS, today)
+    return store, read_json(store / STATEMENTS)
 
 
 def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:

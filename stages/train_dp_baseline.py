@@ -98,8 +98,7 @@ def _released(
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
     entries = releases.recognised(ledgers, entries)
     if params.federation.engine != "inprocess":  # each client's own process enters what it releases, at every attempt
-        store = releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
-        return store, {client: {**each.statement, "cost": each.cost} for client, each in entries.items()}
+        return releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
 
     def first() -> tuple[dict, int]:
         if not settings.warm_start:

@@ -1,11 +1,16 @@
 """A release that several clients make together."""
 
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from pipelines import releases
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.ledger import Ledger, Release
+from pipelines.privacy.ledger import Identity, Ledger, Release
 
 DELTA = 1e-5
 
@@ -61,3 +66,80 @@ def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeyp
     ledger = Ledger(tmp_path / "ledgers/c0.jsonl", delta=DELTA)
     ledger.close(ledger.entries()[0]["fingerprint"])
     assert releases.unstored(tmp_path / "ledgers") == []
+
+
+def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
+    """({client: its ledger}, {client: its part}) of a joint release with this price."""
+    derived = Identity(consequences=frozenset({"sigma"}))
+    about = {"epsilon": 10.0, "delta": DELTA, "guarantee": "formal"}
+    cost = {"kind": "gaussian", "mu": mu}
+    parts = {name: Release("m", 1, {"client": name, **sigma}, "d", cost, about, derived) for name in ("c0", "c1")}
+    return {name: Ledger(folder / f"{name}.jsonl", delta=DELTA) for name in parts}, parts
+
+
+def test_a_joint_release_that_only_one_ledger_knows_is_another(tmp_path, monkeypatch):
+    """Killed between the two ledgers' last lines, then planned at another price: nobody gets the half that is known."""
+    monkeypatch.chdir(tmp_path)
+    ledgers, parts = parts_of(tmp_path / "ledgers", 2.0, sigma=1.0)
+    for name in parts:
+        ledgers[name].open(parts[name])
+    ledgers["c0"].close(parts["c0"].fingerprint)
+    _, later = parts_of(tmp_path / "ledgers", 1.5, sigma=1.3)
+    assert [part.recorded for part in releases.recognised(ledgers, later).values()] == [None, None]
+    releases.made_once(ledgers, later, lambda folder: None)
+    made = [[entry["event"] for entry in ledger.entries()] for ledger in ledgers.values()]
+    assert made == [["open", "close", "open", "close"], ["open", "open", "close"]]
+
+
+def test_where_a_made_result_is_gone_nobody_is_charged(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledgers, parts = parts_of(tmp_path / "ledgers", 2.0)
+    store = releases.made_once(ledgers, parts, lambda folder: None)
+    before = [ledger.entries() for ledger in ledgers.values()]
+    shutil.rmtree(store)
+    with pytest.raises(UserError, match=r"its stored result .* is gone"):
+        releases.made_once(ledgers, parts, lambda folder: None)
+    assert [ledger.entries() for ledger in ledgers.values()] == before
+
+
+def test_ledgers_on_another_file_system_are_refused_before_anything_is_charged(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    elsewhere = Path("/dev/shm")
+    if not os.access(elsewhere, os.W_OK) or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other file system to write to")
+    folder = elsewhere / f"fedlens-{os.getpid()}"
+    try:
+        ledgers, parts = parts_of(folder, 2.0)
+        with pytest.raises(UserError, match="lies on another file system"):
+            releases.made_once(ledgers, parts, lambda folder: None)
+        assert [ledger.entries() for ledger in ledgers.values()] == [[], []]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_result_is_on_the_disk_before_the_ledger_says_that_it_was_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledgers, parts = parts_of(tmp_path / "ledgers", 2.0)
+    flushed, real = [], os.fsync
+
+    def fsync(file: int) -> None:
+        flushed.append(os.readlink(f"/proc/self/fd/{file}"))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = releases.made_once(ledgers, parts, lambda folder: (folder / "model").write_bytes(b"weights"))
+    names = [Path(path).name for path in flushed]
+    closing = max(place for place, name in enumerate(names) if name == "c0.jsonl")
+    assert names.index("model") < names.index(store.parent.name) < closing
+
+
+def test_a_run_over_a_network_keeps_the_price_that_it_had(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledgers, parts = parts_of(tmp_path / "ledgers", 2.0, sigma=1.0)
+    store, stated = releases.kept_once(ledgers, parts, lambda folder: None)
+    _, cheaper = parts_of(tmp_path / "ledgers", 0.5, sigma=3.0)
+    assert releases.kept_once(ledgers, cheaper, lambda folder: None) == (store, stated)
+    assert stated["c0"]["cost"] == {"kind": "gaussian", "mu": 2.0}
+    _, other = parts_of(tmp_path / "ledgers", 2.0)
+    other = {name: replace(part, data="other records") for name, part in other.items()}
+    assert releases.kept_once(ledgers, other, lambda folder: None)[0] != store

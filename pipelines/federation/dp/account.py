@@ -24,6 +24,7 @@ START = "a Gaussian release (dp_moments) to start from, then "
 # Of what a ledger enters for any noisy run. The budgets stand in the claim and in the facts of the run (`entry`).
 IDENTITY = Identity(
     consequences=frozenset({"before", "noise", "noise_multiplier", "steps"}),
+    searched=frozenset({"epsilon"}),  # the claim: its noise was found by bisection
     neutral={
         "start": None,
         "settings.activation": "relu",

@@ -101,7 +101,6 @@ class Ledger:
             LedgerError: the file was tampered with, or the total would exceed `lifetime_epsilon`.
         """
         with self.chain.locked():
-            release = self.recognised(release)
             known = [entry["event"] for entry in self.entries() if entry["fingerprint"] == release.fingerprint]
             if known:
                 return "reused" if "close" in known else "resumed"
@@ -116,7 +115,7 @@ class Ledger:
         Raises:
             LedgerError: it would.
         """
-        if self.knows(self.recognised(release).fingerprint):
+        if self.knows(release.fingerprint):
             return
         self._check_lifetime(release)
 
@@ -149,6 +148,10 @@ class Ledger:
     def knows(self, fingerprint: str) -> bool:
         """Whether the release was entered before: it costs nothing more."""
         return self._find(fingerprint, "open") is not None
+
+    def has_made(self, fingerprint: str) -> bool:
+        """Returns whether the release was made: what it cost is final."""
+        return self._find(fingerprint, "close") is not None
 
     def statement(self, fingerprint: str) -> dict:
         """The privacy statement of a closed release and its `cost`: what cards and reports print and add up.

@@ -25,8 +25,8 @@ def append(path: Path, content: bytes) -> None:
                 os.ftruncate(file, length)
             raise
     if not length:  # the file's name must last, too, and that of its folder
-        _flush_folder(path.parent)
-        _flush_folder(path.parent.parent)
+        flush_folder(path.parent)
+        flush_folder(path.parent.parent)
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -39,7 +39,7 @@ def replace(path: Path, content: bytes) -> None:
     with _opened(beside, os.O_TRUNC) as file:
         _write(file, content)
     os.replace(beside, path)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -57,7 +57,22 @@ def _write(file: int, content: bytes) -> None:
     os.fsync(file)
 
 
-def _flush_folder(path: Path) -> None:
+def flush_files(folder: Path) -> None:
+    """Flushes every file below the folder, and the names that they have there.
+
+    Raises:
+        OSError: such as a full disk.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir():
+            flush_folder(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Flushes the names in a folder, so that a rename there outlives a power cut."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -22,6 +22,7 @@ class Identity:
         consequences: parameters that follow from others.
         free: settings that shape no release.
         neutral: {path: the value at which the release is as it was before this setting existed}.
+        searched: numbers that a search finds to their last bits; six digits of them count.
         renamed: {path in older ledgers: path today}.
     """
 
@@ -29,6 +30,7 @@ class Identity:
     free: frozenset[str] = frozenset()
     neutral: Mapping[str, object] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
+    searched: frozenset[str] = frozenset()
 
     def facts(self, parameters: Mapping, guarantee: str | None) -> dict[str, object]:
         """Returns {path: value} of all that identifies a release with these parameters.
@@ -36,12 +38,15 @@ class Identity:
         Args:
             parameters: of a `Release`, or of an entry that an older version of this code wrote.
             guarantee: `formal` or `none`, of its statement. Noise that voids the guarantee makes another release.
+                Where there is none anyway, the name of the noise counts.
         """
         facts = {"guarantee": guarantee}
+        if guarantee != "formal":
+            facts["noise"] = parameters.get("noise")
         for old_path, value in _flattened(parameters):
             path = self.renamed.get(old_path, old_path)
             if self._counts(path, value):
-                facts[path] = _rounded(value)
+                facts[path] = _rounded(value) if path in self.searched else value
         return facts
 
     def below(self, prefix: str) -> "Identity":
@@ -55,6 +60,7 @@ class Identity:
             free=frozenset(map(moved, self.free)),
             neutral={moved(path): value for path, value in self.neutral.items()},
             renamed={moved(old): moved(new) for old, new in self.renamed.items()},
+            searched=frozenset(map(moved, self.searched)),
         )
 
     def __or__(self, other: "Identity") -> "Identity":
@@ -64,6 +70,7 @@ class Identity:
             free=self.free | other.free,
             neutral={**self.neutral, **other.neutral},
             renamed={**self.renamed, **other.renamed},
+            searched=self.searched | other.searched,
         )
 
     def _counts(self, path: str, value: object) -> bool:
@@ -84,5 +91,4 @@ def _flattened(content: Mapping, prefix: str = "") -> Iterator[tuple[str, object
 
 
 def _rounded(value: object) -> object:
-    """Returns a float to six digits: the claim of noisy training is found by bisection, to the last bits."""
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

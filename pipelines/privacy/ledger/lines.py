@@ -4,7 +4,15 @@ import json
 import math
 
 EVENTS = {
-    "open": {"fingerprint": str, "mechanism": str, "cost": dict, "statement": dict},
+    "open": {
+        "fingerprint": str,
+        "mechanism": str,
+        "version": int,
+        "parameters": dict,
+        "data": str,
+        "cost": dict,
+        "statement": dict,
+    },
     "close": {"fingerprint": str, "cost": dict, "statement": dict},
 }
 COSTS = {"gaussian": ("mu",), "sampled_gaussian": ("schedule",), "renyi": ("order", "rdp"), "none": ()}

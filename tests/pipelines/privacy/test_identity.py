@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 from golden_releases import DELTA, GOLDEN, frozen_settings, of_today
 
+from pipelines.config.dp import DP_BASELINES
+from pipelines.config.generators import GENERATORS
 from pipelines.privacy.ledger import Identity, Ledger, Release
 from pipelines.privacy.ledger.identity import _flattened
 
 NAMES = sorted(frozen_settings())
+assert set(NAMES) == {*GENERATORS, *DP_BASELINES}
 
 
 def release(identity: Identity | None = None, cost: float = 1.0, guarantee: str = "formal", **parameters) -> Release:
@@ -22,6 +25,10 @@ def release(identity: Identity | None = None, cost: float = 1.0, guarantee: str 
         statement={"guarantee": guarantee, "epsilon": 1.0},
         identity=identity or Identity(),
     )
+
+
+def opened(ledger: Ledger, one: Release) -> str:
+    return ledger.open(ledger.recognised(one))
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def test_the_golden_release_of_every_mechanism_is_recognised_and_charges_nobody(
     ledger = golden(name)
     entries, total = ledger.entries(), ledger.total_epsilon()
     assert ledger.recognised(today[name]).fingerprint == entries[0]["fingerprint"]
-    assert ledger.open(today[name]) == "reused"
+    assert opened(ledger, today[name]) == "reused"
     assert (ledger.entries(), ledger.total_epsilon()) == (entries, total)
 
 
@@ -68,7 +75,8 @@ def test_one_changed_fact_of_any_mechanism_makes_another_release(name, today, go
     paths = [path for path, _ in _flattened(one.parameters)]
     other = {path: replace(one, parameters=changed(one.parameters, path)) for path in paths}
     recognised = {path for path in paths if ledger.recognised(other[path]).recorded}
-    assert recognised == {path for path in paths if not one.identity._counts(path, "other")}
+    of_noise = set() if one.statement["guarantee"] == "formal" else {"noise"}
+    assert recognised == {path for path in paths if not one.identity._counts(path, "other")} - of_noise
     assert {"seed", "epsilon", "delta"}.isdisjoint(recognised)
     assert {path for path in recognised if "settings." in path} <= {"settings.allow_nonprivate"} | {
         path
@@ -89,7 +97,8 @@ def test_every_declared_path_exists(today):
             parts = path.split(".")
             known |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
         declared = {*one.identity.consequences, *one.identity.free, *one.identity.neutral}
-        elsewhere = {path for path in declared if path.startswith("start.")}  # of runs with a warm start
+        of_starts = {path for path in declared if path.startswith("start.")}
+        elsewhere = {"start.noise", "start.settings.low_epsilon"} if name == "dpsgd_warm" else of_starts
         by_bound = {"epsilon_claimed_by_its_paper", "epsilon_at_its_sensitivity"}  # of nbafl as printed
         low = {"hyperparameters", "settings.low_epsilon"}  # left out of the entry, and of the plan's settings
         assert declared - elsewhere - by_bound - low <= known, name
@@ -100,9 +109,9 @@ def test_a_setting_that_is_added_at_its_neutral_value_charges_nobody(ledger):
     ledger.open(before)
     ledger.close(before.fingerprint)
     declared = Identity(neutral={"settings.warps.flip": 0.0})
-    assert ledger.open(release(declared, settings={"steps": 5, "warps": {"flip": 0.0}})) == "reused"
-    assert ledger.open(release(declared, settings={"steps": 5, "warps": {"flip": 0.5}})) == "new"
-    assert ledger.open(release(settings={"steps": 5, "undeclared": 0.0})) == "new"
+    assert opened(ledger, release(declared, settings={"steps": 5, "warps": {"flip": 0.0}})) == "reused"
+    assert opened(ledger, release(declared, settings={"steps": 5, "warps": {"flip": 0.5}})) == "new"
+    assert opened(ledger, release(settings={"steps": 5, "undeclared": 0.0})) == "new"
 
 
 def test_a_setting_that_is_renamed_charges_nobody(ledger):
@@ -110,9 +119,9 @@ def test_a_setting_that_is_renamed_charges_nobody(ledger):
     ledger.open(before)
     ledger.close(before.fingerprint)
     renamed = Identity(renamed={"settings.steps": "settings.rounds"})
-    assert ledger.open(release(renamed, settings={"rounds": 5})) == "reused"
-    assert ledger.open(release(renamed, settings={"rounds": 6})) == "new"
-    assert ledger.open(release(settings={"rounds": 5})) == "new"
+    assert opened(ledger, release(renamed, settings={"rounds": 5})) == "reused"
+    assert opened(ledger, release(renamed, settings={"rounds": 6})) == "new"
+    assert opened(ledger, release(settings={"rounds": 5})) == "new"
 
 
 def test_a_setting_that_shapes_nothing_charges_nobody(ledger):
@@ -120,9 +129,9 @@ def test_a_setting_that_shapes_nothing_charges_nobody(ledger):
     before = release(free, settings={"steps": 5, "on_weakness": "warn"})
     ledger.open(before)
     ledger.close(before.fingerprint)
-    assert ledger.open(release(free, settings={"steps": 5, "on_weakness": "refuse"})) == "reused"
-    assert ledger.open(release(free, settings={"steps": 5})) == "reused"
-    assert ledger.open(release(free, settings={"steps": 6})) == "new"
+    assert opened(ledger, release(free, settings={"steps": 5, "on_weakness": "refuse"})) == "reused"
+    assert opened(ledger, release(free, settings={"steps": 5})) == "reused"
+    assert opened(ledger, release(free, settings={"steps": 6})) == "new"
 
 
 def test_a_better_accountant_charges_nobody_for_what_was_made_and_anew_for_what_died(ledger):
@@ -130,19 +139,36 @@ def test_a_better_accountant_charges_nobody_for_what_was_made_and_anew_for_what_
     derived = Identity(consequences=frozenset({"sigma"}))
     made = release(derived, cost=1.0, epsilon=2.0, sigma=3.0)
     ledger.open(made)
-    assert ledger.open(release(derived, cost=1.5, epsilon=2.0, sigma=2.0)) == "new"
+    assert opened(ledger, release(derived, cost=1.5, epsilon=2.0, sigma=2.0)) == "new"
     ledger.close(made.fingerprint)
-    assert ledger.open(release(derived, cost=1.2, epsilon=2.0, sigma=2.5)) == "reused"
+    assert opened(ledger, release(derived, cost=1.2, epsilon=2.0, sigma=2.5)) == "reused"
     assert ledger.recognised(release(derived, cost=1.2, epsilon=2.0, sigma=2.5)).fingerprint == made.fingerprint
 
 
 def test_the_last_bits_of_a_claim_are_no_fact_and_another_budget_is(ledger):
-    ledger.open(release(epsilon=1.9999987633))
-    assert ledger.open(release(epsilon=1.9999987634)) == "resumed"
-    assert ledger.open(release(epsilon=1.999)) == "new"
+    searched = Identity(searched=frozenset({"epsilon"}))
+    ledger.open(release(searched, epsilon=1.9999987633))
+    assert opened(ledger, release(searched, epsilon=1.9999987634)) == "resumed"
+    assert opened(ledger, release(searched, epsilon=1.999)) == "new"
+    assert opened(ledger, release(epsilon=1.9999987634)) == "new"
+
+
+def test_a_number_that_somebody_chose_counts_to_its_last_bit(ledger):
+    ledger.open(release(settings={"expected_lot": 1_000_000.0}))
+    assert opened(ledger, release(settings={"expected_lot": 1_000_004.0})) == "new"
+
+
+def test_where_there_is_no_guarantee_the_noise_tells_releases_apart(ledger):
+    """A void release of test noise is not one of real noise."""
+    derived = Identity(consequences=frozenset({"noise"}))
+    ledger.open(release(derived, guarantee="none", noise="seeded"))
+    assert opened(ledger, release(derived, guarantee="none", noise="seeded")) == "resumed"
+    assert opened(ledger, release(derived, guarantee="none", noise="of the operating system")) == "new"
+    ledger.open(release(derived, noise="of the operating system"))
+    assert opened(ledger, release(derived, noise="of the operating system, reworded")) == "resumed"
 
 
 def test_what_died_is_resumed_only_under_the_same_guarantee(ledger):
     ledger.open(release(epsilon=1.0))
-    assert ledger.open(release(epsilon=1.0)) == "resumed"
-    assert ledger.open(release(epsilon=1.0, guarantee="none")) == "new"
+    assert opened(ledger, release(epsilon=1.0)) == "resumed"
+    assert opened(ledger, release(epsilon=1.0, guarantee="none")) == "new"

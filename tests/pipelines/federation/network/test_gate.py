@@ -133,6 +133,14 @@ def test_no_other_number_leaves(scalars):
         check_told(scalars)
 
 
+@pytest.mark.parametrize("value", ["record of patient 17", -123.456789, [5.5]], ids=str)
+def test_what_may_not_leave_is_not_in_the_refusal_which_does(value):
+    gate = Gate(lambda payload: Payload(payload.arrays, {"signal_to_noise": value}), TEMPLATE, rounds=1)
+    with pytest.raises(Refused) as refused:
+        gate.answer(message())
+    assert "'signal_to_noise' may not leave" in str(refused.value) and str(value) not in str(refused.value)
+
+
 def test_a_run_without_noise_may_say_so():
     check_told({"epsilon_spent": math.inf, "epsilon_by_pld": math.inf, "signal_to_noise": math.inf})
 
