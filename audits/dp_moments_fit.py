@@ -1,7 +1,7 @@
 """The two-worlds audit of `dp_moments` from end to end: whole fits, seen through the state that they hand on.
 
-It holds the wiring of `fit` (which noise goes to which sum) against the plan, where `moments` holds the sums. Worst
-case (dp_synthesis.md 3.3, T13): one class is empty, or has one bright canary. A loose audit: means are ratios.
+It holds the wiring of `fit` (which noise goes to which sum) against the plan. `dp_moments_release` holds the sums.
+Worst case (dp_synthesis.md 3.3, T13): one class is empty, or has one bright canary. A loose audit: means are ratios.
 """
 
 import numpy as np

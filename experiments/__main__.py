@@ -23,7 +23,7 @@ from tqdm import tqdm
 from experiments import catalogue, parameters, runner, store
 from experiments.plans import PRIVATE, STORES, Asked
 from pipelines import config
-from pipelines.datasets.sources import PUBLIC
+from pipelines.config.dp import DP_BASELINES
 from pipelines.errors import UserError, told_in_a_sentence
 
 INTERRUPTED = "Interrupted. Runs that were done are kept, and DVC keeps the stages of this one that were."
@@ -84,11 +84,15 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
     for dataset in given.datasets:
         if dataset not in params.profiles:
             raise UserError(f"The '--datasets' argument must be of {list(params.profiles)}. Got {dataset!r} instead.")
-        if params.profiles[dataset].source not in PUBLIC and not given.publish_private:
+        if not params.profiles[dataset].is_public and not given.publish_private:
             raise UserError(
                 f"{dataset} is no public benchmark: its clients' scores would stand in {store.RESULTS}, which Git "
                 "tracks. --publish-private says that this is meant."
             )
+        if given.name == "roads":
+            for algorithm in DP_BASELINES:
+                if why := params.left_out(dataset, algorithm):
+                    raise UserError(f"{dataset}: {algorithm} takes part in roads. {why}")
     if min(given.seeds) < 0:
         raise UserError(f"The '--seeds' argument must be ints from 0. Got {given.seeds} instead.")
 

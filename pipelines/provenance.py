@@ -10,6 +10,7 @@ from pathlib import Path
 from pipelines import config, releases, uploads
 from pipelines.errors import UserError
 from pipelines.files import read_json, standard
+from pipelines.privacy.statement import combined
 
 CARDS = ("card.json", "privacy.json")
 
@@ -60,6 +61,4 @@ def _stated(card: dict, export: bool) -> dict:
 def _owed(statements: list[dict], export: bool) -> dict:
     if export:
         return standard(statements[0])
-    formal = all(statement["guarantee"] == "formal" for statement in statements)
-    largest = max(float(statement["epsilon"]) for statement in statements)
-    return standard({"epsilon_max": largest, "guarantee": "formal" if formal else "none"})
+    return standard(combined(statements))

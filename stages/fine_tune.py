@@ -19,6 +19,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     made = paths.cost(dataset, generator) / paths.COST
     privacy, state, cost = read_json(folder / "privacy.json"), read_json(folder / health.FILE), read_json(made)
     require(folder / "privacy.json", privacy, "epsilon_max", "guarantee")
+    require(folder / health.FILE, state, "collapsed", "why")
     require(made, cost, "rounds", "bytes_down", "bytes_up", "seconds")
     found = fine_tuning.through_rounds(
         results.load_models(folder / "rounds.safetensors"),

@@ -18,13 +18,14 @@ from stages.cli import main
 
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
+    planned = Run(dataset, "pppfl", generator)
     privacy = {**exports.privacy(*of), "releases": exports.releases(*of)}  # a missing card is told before the rounds
     with scratch.unfinished(f"meta_train-{dataset}-{generator}") as unfinished:
-        history = on_synthetic(params, Run(dataset, "pppfl", generator), unfinished)
+        history = on_synthetic(params, planned, unfinished)
         curves = [
             {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
         ]
-        verdict = _health(params, Run(dataset, "pppfl", generator), history)
+        verdict = _health(params, planned, history)
         with new_folder(paths.initial(dataset, generator)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)

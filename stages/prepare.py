@@ -19,10 +19,10 @@ from stages.cli import main
 
 def run(params: Params, dataset: str) -> None:
     profile, root = params.profiles[dataset], Path(params.prepare.root)
-    public_facts = {"name": profile.source, "classes": profile.classes, "root": root}
+    source = {"name": profile.source, "classes": profile.classes, "root": root}
     skip = params.prepare.on_unreadable
-    pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **public_facts)
-    names = sources.class_names(dataset, declared=profile.class_names, **public_facts)
+    pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **source)
+    names = sources.class_names(dataset, declared=profile.class_names, **source)
     _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
@@ -34,7 +34,7 @@ def run(params: Params, dataset: str) -> None:
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
-        if profile.source not in sources.PUBLIC or _holds_own(params, root):
+        if not profile.is_public or _holds_own(params, root):
             _salt(root)
     declared = f", {len(public)} declared public" if len(public) else ""
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
@@ -64,7 +64,7 @@ def _holds_own(params: Params, root: Path) -> bool:
     of `raw`, and elsewhere what a profile names."""
     if root.resolve().is_relative_to(paths.RAW.resolve()):
         return True
-    own = [name for name, profile in params.profiles.items() if profile.source not in sources.PUBLIC]
+    own = [name for name, profile in params.profiles.items() if not profile.is_public]
     return any((root / name).exists() or (root / f"{name}.npz").exists() for name in own)
 
 

@@ -22,6 +22,7 @@ from pipelines.federation.run_spec import Run
 from pipelines.files import new_folder, read_json
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import Noise
+from pipelines.privacy.statement import combined
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.base import Plan
 from pipelines.synthesis.release import public_space
@@ -53,7 +54,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     )
     cost["seconds_at_home"] = found.seconds
     verdict = _health(params, dataset, algorithm, model)
-    summary = {**found.summary, **_privacy(statements), "health": verdict.as_dict()}
+    privacy = {**combined(list(statements.values())), "statements": statements}
+    summary = {**found.summary, **privacy, "health": verdict.as_dict()}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
         results.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
         for name in (noisy_run.LOG, noisy_run.SPENT):
@@ -221,15 +223,6 @@ def _say(algorithm: str, accounts: dict[str, Account]) -> None:
         rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"
         asked = getattr(accounts[min(accounts)].settings, "noise_multiplier", None)
         raise mistake(f"dp_baselines.{algorithm}.noise_multiplier", asked, rule)
-
-
-def _privacy(statements: dict[str, dict]) -> dict:
-    formal = all(statement["guarantee"] == "formal" for statement in statements.values())
-    return {
-        "epsilon_max": max(float(statement["epsilon"]) for statement in statements.values()),
-        "guarantee": "formal" if formal else "none",
-        "statements": statements,
-    }
 
 
 if __name__ == "__main__":

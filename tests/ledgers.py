@@ -104,8 +104,11 @@ def killed(action: Callable[[], object], at: int, half: bool) -> None:
 
     child = os.fork()
     if child == 0:
-        with watching(act):
-            action()
+        try:
+            with watching(act):
+                action()
+        except BaseException:
+            os._exit(1)
         os._exit(9)  # it died after its last call, before it could say so
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 

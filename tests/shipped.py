@@ -1,4 +1,4 @@
-"""params.yaml as it is shipped, changed at one place, and what config.py says of it."""
+"""params.yaml as it is shipped, changed at one place, and what pipelines/config says of it."""
 
 import json
 

@@ -15,25 +15,14 @@ import pytest
 import torch
 from project import ROOT
 
+from pipelines.config.training import BASELINES
+
 pytestmark = [pytest.mark.pipeline, pytest.mark.slow]
 
 FILE = ROOT / "tests/golden/outputs.json"
-OUTPUTS = ("data", "models", "reports")
+OUTPUTS = ("data", "models/initial", "models/private")
 SECRETS = {"own": ("before-partition", "c0", "c1", "all-clients"), "raw": ("all-data-sets",)}
 OF_A_CLOCK = ("cost.json", "salt")  # a salt fills its folder to a power of two bytes, seconds and all
-SYNTHETIC = (
-    "single",
-    "pooled",
-    "fedavg",
-    "fedprox",
-    "fednova",
-    "scaffold",
-    "reptile",
-    "sda_fl",
-    "fedmeta",
-    "pppfl_paper",
-)
-BASELINES = ["local", "random_init", *SYNTHETIC, "fedavg_real", "pppfl_real"]
 
 
 def machine() -> str:
@@ -56,12 +45,11 @@ def deterministic(params: dict) -> None:
 
 
 def hashes(path: Path) -> dict[str, str]:
-    """Returns {file: its md5} of every output. The report's pages show seconds, so only its other files count."""
+    """Returns {file: its md5} of every output but the report, whose pages show seconds."""
     found = {}
     for folder in OUTPUTS:
         for file in sorted((path / folder).rglob("*")):
-            of_a_clock = file.name in OF_A_CLOCK or folder == "reports"
-            if file.is_file() and file.name != ".gitignore" and not of_a_clock:
+            if file.is_file() and file.name not in (".gitignore", *OF_A_CLOCK):
                 found[str(file.relative_to(path))] = hashlib.md5(file.read_bytes()).hexdigest()
     return found
 

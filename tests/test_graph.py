@@ -44,7 +44,7 @@ def code_deps(stage: str) -> set[str]:
 
 def code_used(stage: str, generator: str) -> set[str]:
     files = closure(ROOT / f"stages/{stage}.py")
-    if stage in ("train_generator", "export_synthetic"):  # the registry imports the generator by name
+    if stage in ("train_generator", "export_synthetic"):  # the generator is imported by its name
         module = ROOT / "pipelines/synthesis" / generator
         files |= closure(module / "__init__.py" if module.is_dir() else module.with_suffix(".py"))
     if stage in ("train_baseline", "new_clients"):  # as the task does each algorithm

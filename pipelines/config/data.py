@@ -86,6 +86,11 @@ def _class_names(value):
 ClassNames = Annotated[list[str] | None, BeforeValidator(_class_names)]
 
 
+def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
+    """Returns whether `shape` of one image, meant as [H, W, C], can only be [C, H, W]."""
+    return shape[0] in (1, 3, 4) and shape[2] > 4
+
+
 class Profile(Block):
     """public_fraction: null stands for `prepare.public_fraction` where the source is public, and for none of one's own
     images."""

@@ -21,7 +21,6 @@ from pipelines.config.values import (
 )
 
 LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
-CLIPPING_NORMS = (1e-9, 1e9)  # the least and the largest clipping norm that a server may send, those of rules.Norm
 
 
 class SharedWarmStart(WarmStart):

@@ -6,7 +6,17 @@ from typing import Literal
 
 from pydantic import ValidationError, model_validator
 
-from pipelines.config.data import SMALLEST, Client, Network, Partition, Prepare, Privacy, Profile, Quality
+from pipelines.config.data import (
+    SMALLEST,
+    Client,
+    Network,
+    Partition,
+    Prepare,
+    Privacy,
+    Profile,
+    Quality,
+    channels_first,
+)
 from pipelines.config.dp import DP_BASELINES, DpBaselines, Dpsgd
 from pipelines.config.federation import Federation
 from pipelines.config.generators import GENERATORS, Synthesis
@@ -100,7 +110,7 @@ class Params(Block):
                 raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
 
     def _check_images(self, dataset: str, profile: Profile) -> None:
-        if profile.source in ("npz", "folder") and profile.shape[0] in (1, 3, 4) and profile.shape[2] > 4:
+        if not profile.is_public and channels_first(profile.shape):
             channels, *sides = profile.shape
             rule = f"[height, width, channels]: this one has its channels first, write {[*sides, channels]}"
             raise mistake(f"profiles.{dataset}.shape", profile.shape, rule)
@@ -205,8 +215,15 @@ class Params(Block):
         set's classifier needs (`networks`), then by its profile. In both `federated` stands for every algorithm of
         local SGD and `meta` for every one of MAML, but for what makes one of them what it is."""
         profile = self.profiles[dataset]
-        layers = [self.networks.get(profile.classifier, {}), profile.training]
+        layers = [self.networks.get(self._network(dataset, name), {}), profile.training]
         return self._trained(name, layers, f"{name} (profile {dataset})")
+
+    def _network(self, dataset: str, name: str) -> str:
+        """Returns what a method trains: the network that its own block names, or the profile's classifier."""
+        profile = self.profiles[dataset]
+        shared = getattr(self.dp_baselines, name).network if name in DP_BASELINES else None
+        named = profile.training.get(name, {}).get("network", shared)
+        return named if isinstance(named, str) else profile.classifier
 
     def _trained(self, name: str, layers: list[dict[str, dict]], owner: str) -> Block:
         """The block `name` under each layer of overrides in turn; the last one wins.

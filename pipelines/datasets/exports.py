@@ -4,6 +4,7 @@ from pipelines import paths
 from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images, load
 from pipelines.files import read_json, require
+from pipelines.privacy.statement import combined
 
 
 def images(dataset: str, clients: list[str], generator: str, profile: Profile | None = None) -> dict[str, Images]:
@@ -47,9 +48,4 @@ def releases(dataset: str, clients: list[str], generator: str) -> dict:
 
 def privacy(dataset: str, clients: list[str], generator: str) -> dict:
     """{"epsilon_max": over the clients' cards, "guarantee": formal only if every card says so}."""
-    statements = [card(dataset, client, generator)["privacy"] for client in sorted(clients)]
-    formal = all(statement["guarantee"] == "formal" for statement in statements)
-    return {
-        "epsilon_max": max(float(statement["epsilon"]) for statement in statements),
-        "guarantee": "formal" if formal else "none",
-    }
+    return combined([card(dataset, client, generator)["privacy"] for client in sorted(clients)])

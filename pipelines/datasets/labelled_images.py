@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array
 
-from pipelines.config.data import Profile
+from pipelines.config.data import Profile, channels_first
 from pipelines.errors import UserError, printable
+from pipelines.files import AGAIN
 
 LEAST_BYTES = 1 << 16  # of a padded file: small shards all look alike
 CHANNELS_LAST = "images = np.moveaxis(images, 1, -1)"
@@ -188,7 +189,7 @@ def _check_fit(data: Images, path: Path, profile: Profile) -> None:
         found = f"{len(data)} images {shape}{f' of labels {labels.min()} to {labels.max()}' if len(data) else ''}"
         raise UserError(
             f"{path} must hold images {profile.shape} of labels 0 to {profile.classes - 1}. Got {found} instead. "
-            "Run the stage that makes it again."
+            f"{AGAIN}"
         )
 
 
@@ -214,11 +215,6 @@ def _images_mended(images: np.ndarray) -> str:
     if images.dtype != np.uint8 and images.dtype.kind in "buif" and images.size:
         steps.append(_as_bytes(images))
     return f" Convert: {'; '.join(steps)}." if steps else ""
-
-
-def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
-    """Returns whether `shape` of one image, meant as [H, W, C], can only be [C, H, W]."""
-    return shape[0] in (1, 3, 4) and shape[2] > 4
 
 
 def _as_bytes(images: np.ndarray) -> str:

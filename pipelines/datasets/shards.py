@@ -24,7 +24,7 @@ class Shard:
 
 
 def read(dataset: str, client: str, part: str, profile: Profile | None = None) -> Images:
-    """One part of a client's shard, which must fit `profile` where it is given (`containers.load`)."""
+    """One part of a client's shard, which must fit `profile` where it is given (`labelled_images.load`)."""
     return load(paths.shards(dataset) / client / f"{part}.npz", profile)
 
 

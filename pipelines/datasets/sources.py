@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.config.data import channels_first
 from pipelines.config.values import mistake
 from pipelines.datasets import image_folder, labelled_images, torchvision_sets
 from pipelines.datasets.labelled_images import Images, load
@@ -35,11 +36,12 @@ def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
     return load(path), None
 
 
-PUBLIC: dict[str, Callable] = {  # whose records are no secret
+SOURCES: dict[str, Callable] = {
     "digits": digits,
     **{name: partial(torchvision_sets.read, class_name) for name, class_name in torchvision_sets.CLASSES.items()},
+    "folder": image_folder.read,
+    "npz": npz,
 }
-SOURCES: dict[str, Callable] = {**PUBLIC, "folder": image_folder.read, "npz": npz}
 
 
 def read(
@@ -100,7 +102,7 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
 
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
     image_shape = list(data.images.shape[1:])
-    if image_shape != shape and sorted(image_shape) == sorted(shape) and labelled_images.channels_first(image_shape):
+    if image_shape != shape and sorted(image_shape) == sorted(shape) and channels_first(image_shape):
         raise UserError(
             f"The images of {dataset} have their channels first, {['n', *image_shape]}. The channels must be last, "
             f"{['n', *shape]}. Convert: {labelled_images.CHANNELS_LAST}."

@@ -4,7 +4,8 @@ Float noise added to a float sum reaches some floats and not others, and which o
 2012): an active server that makes a sum zero but for one record sees that record in one reply. So sum and noise are
 added in float64 and rounded to a grid, a power of two near a thousandth of the deviation: post-processing, and each
 point of the grid is reached by millions of float64 noises from any sum, but beyond some eight deviations. What is
-claimed is the bound of the exact normal; unlike the lattice's discrete noise (`gaussian`), this has no slack in delta.
+claimed is the bound of the exact normal. Unlike the lattice's discrete noise (`discrete_gaussian`), it has no slack in
+delta.
 """
 
 import math

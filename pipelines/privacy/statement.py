@@ -44,3 +44,13 @@ class Statement:
 
     def as_dict(self) -> dict:
         return {**asdict(self), "statement": self.sentence}
+
+
+def combined(statements: list[dict]) -> dict:
+    """Returns {"epsilon_max", "guarantee"} of what was made from several releases: formal only if every one is.
+
+    statements: as `Statement.as_dict` has them, or as JSON gives them back.
+    """
+    formal = all(statement["guarantee"] == "formal" for statement in statements)
+    largest = max(float(statement["epsilon"]) for statement in statements)
+    return {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines import methods, paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.files import read_arrays, read_csv, read_json, require
+from pipelines.files import AGAIN, read_arrays, read_csv, read_json, require
 
 STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
 CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")
@@ -64,11 +64,13 @@ def read(params: Params, dataset: str) -> dict:
 def _results(path: Path, clients: list[str]) -> dict:
     """Returns the results as the file has them; for a method that was left out, the reason alone."""
     content = read_json(path)
-    if isinstance(content, dict) and "left_out" in content:
+    if "left_out" in content:
         return content
     require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
     require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
     require(path, content["clients"], *clients)
+    if content.get("health"):
+        require(path, content["health"], "collapsed", "why")
     for client in clients:
         entry = content["clients"][client]
         require(path, entry, "before", "after", "global_before", "global_after")
@@ -85,7 +87,7 @@ def _curve(path: Path) -> list[dict]:
     try:
         rows = [{name: float(cell) for name, cell in row.items() if cell != ""} for row in read_csv(path)]
     except (TypeError, ValueError):
-        raise UserError(f"Could not read {path}: a cell is not a number. Run the stage that makes it again.") from None
+        raise UserError(f"Could not read {path}: a cell is not a number. {AGAIN}") from None
     for row in rows:
         require(path, row, "round", "global_accuracy")
     require(path, rows[-1] if rows else {}, "accuracy_after")
@@ -103,9 +105,7 @@ def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
         counts = {client: len(images) for client, images in found[method].items()}
         first = first or counts
         if counts != first:
-            raise UserError(
-                f"{path} is of other test images than the other methods. Run the stage that makes it again."
-            )
+            raise UserError(f"{path} is of other test images than the other methods. {AGAIN}")
     return found
 
 

@@ -1,7 +1,8 @@
 """The interface of a generator, and how one is found.
 
 A generator is a module `pipelines/synthesis/NAME.py` with three functions and three constants: VERSION and IDENTITY
-tell the ledger one release from another, KNOWN_FAILURES is for the card. Its settings are a block of config.py.
+tell the ledger one release from another, KNOWN_FAILURES is for the card. Its settings are a class of
+config/generators.py.
 
     plan(settings, budget, space) -> Plan
         Everything about the release that is decided before a private record is read: steps, noise, sensitivity.

@@ -96,13 +96,15 @@ def markdown(card: dict) -> str:
 
 
 def _named(sheet: dict) -> dict:
-    """The classes' names by label, where the profile declares them; a bar would end the table's cell."""
-    named = (f"{label}: {name}" for label, name in enumerate(sheet.get("class_names", ())))
-    names = "; ".join(named).replace("|", "\\|")
+    """Returns the classes' names by label, where the profile declares them."""
+    names = "; ".join(f"{label}: {name}" for label, name in enumerate(sheet.get("class_names", ())))
     return {"class_names": names} if names else {}
 
 
 def _table(rows: dict) -> str:
-    return "\n".join(
-        ["| | |", "|---|---|", *(f"| {name.replace('_', ' ')} | {value} |" for name, value in rows.items())]
-    )
+    lines = ["| | |", "|---|---|"]
+    for name, value in rows.items():
+        # a bar would end the cell
+        shown = str(value).replace("|", "\\|")
+        lines.append(f"| {name.replace('_', ' ')} | {shown} |")
+    return "\n".join(lines)

@@ -8,7 +8,7 @@ import numpy as np
 from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.files import read_arrays, read_json, require, write_arrays, write_json
+from pipelines.files import AGAIN, read_arrays, read_json, require, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
@@ -83,7 +83,7 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
     released = read_json(folder / "release.json")
     require(folder / "release.json", released, "fingerprint", "weak")
     if not isinstance(released["fingerprint"], str) or not isinstance(released["weak"], list):
-        raise UserError(f"{folder / 'release.json'} names no release. Run the stage that makes it again.")
+        raise UserError(f"{folder / 'release.json'} names no release. {AGAIN}")
     return read_arrays(folder / "generator.safetensors"), released
 
 

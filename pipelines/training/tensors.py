@@ -1,4 +1,4 @@
-"""Between numpy containers and torch: devices, threads, batches, model states."""
+"""Between labelled images in numpy and torch: devices, threads, batches, model states."""
 
 import os
 import sys

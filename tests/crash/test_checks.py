@@ -69,6 +69,10 @@ DAMAGES = {
         lambda path: (path / OUTPUT / "release.json").write_text('{"fingerprint": "f"}'),
         "its ledger has not as made",
     ),
+    "a noisy run of no ledger": (lambda path: noisy(path, epsilon=9.0), "states another privacy for c0"),
+    "a release twice": (lambda path: repeated(path / "ledgers/own/c0.jsonl"), "ledger: "),
+    "a release without its end": (lambda path: released(path, seed=2, close=False), "lines, and 2 undisturbed"),
+    "a dropped output": (lambda path: shutil.rmtree(path / OUTPUT), "is not there"),
     "a temporary file": (lambda path: (path / "data/.x.tmp").touch(), "left behind"),
     "a folder in the making": (lambda path: (path / ".scratch/partial/x").mkdir(parents=True), "left behind"),
     "a store too many": (lambda path: (path / "ledgers/own/releases/other").mkdir(), "no undisturbed run makes"),
@@ -81,6 +85,16 @@ def test_a_damage_is_told(whole, checkout, damage):
     done, says = DAMAGES[damage]
     done(checkout)
     assert any(says in sentence for sentence in ended(whole, checkout))
+
+
+def noisy(path: Path, epsilon: float) -> None:
+    file = path / "models/private/dp_baselines/own/dpsgd/c/results.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"statements": {"c0": {"epsilon": epsilon}}}))
+
+
+def repeated(file: Path) -> None:
+    file.write_text(file.read_text() + file.read_text())
 
 
 def cut(file: Path) -> None:

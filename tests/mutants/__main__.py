@@ -14,6 +14,8 @@ from project import ENV, ROOT
 from mutants import MUTANTS
 from mutants.mutant import Mutant
 
+SOME_TEST_FAILED = 1
+
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -25,29 +27,33 @@ def main() -> None:
             if (ROOT / name).is_file():
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, copy / name)
+        # tests that make a checkout ask Git for the files
+        subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
+        subprocess.run(["git", "add", "--all"], cwd=copy, check=True)
         survivors = [mutant.name for mutant in MUTANTS if not caught(mutant, copy)]
     print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} caught")
     sys.exit(bool(survivors))
 
 
 def caught(mutant: Mutant, copy: Path) -> bool:
-    """Whether the named test passes on the whole code and fails on the mutant."""
+    """Returns whether the named test passes on the whole code and fails on the mutant."""
     file = copy / mutant.file
     whole = file.read_text()
     if whole.count(mutant.old) != 1:
         sys.exit(f"The mutant '{mutant.name}' does not fit {mutant.file} any more: write it anew.")
-    sound = passes(mutant.test, copy)
+    sound = exit_code(mutant.test, copy) == 0
     file.write_text(whole.replace(mutant.old, mutant.new))
-    found = not passes(mutant.test, copy)
+    found = exit_code(mutant.test, copy) == SOME_TEST_FAILED
     file.write_text(whole)
     verdict = "caught" if sound and found else "SURVIVED" if sound else "THE TEST FAILS WITHOUT IT"
     print(f"{mutant.name:<46} {mutant.test.removeprefix('tests/pipelines/'):<120} {verdict}", flush=True)
     return sound and found
 
 
-def passes(test: str, copy: Path) -> bool:
+def exit_code(test: str, copy: Path) -> int:
+    """Returns pytest's exit code: 0 where all passed, 1 where a test failed, others where none could run."""
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-    return subprocess.run(command, cwd=copy, env=ENV, capture_output=True).returncode == 0
+    return subprocess.run(command, cwd=copy, env=ENV, capture_output=True).returncode
 
 
 if __name__ == "__main__":

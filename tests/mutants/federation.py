@@ -8,7 +8,14 @@ MUTANTS = [
         "pipelines/federation/noisy_release.py",
         'data=hashlib.sha256("".join(data).encode()).hexdigest()',
         'data="x"',
-        "tests/stages/test_train_dp_baseline.py",
+        "tests/stages/test_train_dp_baseline.py::test_each_fact_of_a_joint_run_makes_every_client_release_anew",
+    ),
+    Mutant(
+        "tell a number that may not leave in the refusal, which does",
+        "pipelines/federation/network/gate.py",
+        'raise Refused(f"a number named {name!r} may not leave: it must be',
+        'raise Refused(f"a number named {name!r} may not leave: it is {value}, and must be',
+        f"{TESTS}/federation/network/test_gate.py::test_what_may_not_leave_is_not_in_the_refusal_which_does",
     ),
     Mutant(
         "drop the noise of DP-SGD",

@@ -38,4 +38,11 @@ MUTANTS = [
         "if False:",
         f"{TESTS}/test_uploads.py::test_a_file_too_many_is_named",
     ),
+    Mutant(
+        "a recovery that drops results which a merge left open",
+        "pipelines/recover.py",
+        "if not begins_well or merged or _readable(lines):",
+        "if _readable(lines):",
+        f"{TESTS}/test_recover.py::test_marks_of_a_merge_are_left_to_whoever_merges",
+    ),
 ]

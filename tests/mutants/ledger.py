@@ -8,14 +8,14 @@ MUTANTS = [
         "pipelines/privacy/ledger/__init__.py",
         'if entry["fingerprint"] in made or canonical(entry["cost"]) == cost:',
         "if True:",
-        f"{TESTS}/privacy/test_identity.py",
+        f"{TESTS}/privacy/test_identity.py::test_a_better_accountant_charges_nobody_for_what_was_made_and_anew_for_what_died",
     ),
     Mutant(
         "take a release with test noise for one with a guarantee",
         "pipelines/privacy/ledger/identity.py",
         'facts = {"guarantee": guarantee}',
         "facts = {}",
-        f"{TESTS}/privacy/test_identity.py",
+        f"{TESTS}/privacy/test_identity.py::test_one_changed_fact_of_any_mechanism_makes_another_release",
     ),
     Mutant(
         "spend before checking the lifetime cap",

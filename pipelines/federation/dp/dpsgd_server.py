@@ -6,7 +6,8 @@ All of it is post-processing of releases, or of them and public images.
 import math
 from dataclasses import dataclass, field, replace
 
-from pipelines.config.dp import CLIPPING_NORMS, Dpsgd
+from pipelines.config.dp import Dpsgd
+from pipelines.config.values import CLIPPING_NORMS
 from pipelines.federation.core.control_variates import moved, named, parted, zeros
 from pipelines.federation.core.messages import Reply, weighted_mean
 from pipelines.federation.dp.local_steps import PROBING, Facts, following, measured

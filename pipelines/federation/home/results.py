@@ -7,7 +7,7 @@ import numpy as np
 from pipelines import paths
 from pipelines.errors import UserError
 from pipelines.evaluation.metrics import over_clients
-from pipelines.files import read_arrays, write_arrays, write_csv, write_json
+from pipelines.files import AGAIN, read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
 
 
@@ -59,7 +59,7 @@ def load_models(path: Path) -> list[State]:
     """
     stacked = read_arrays(path)
     if not stacked or not all(array.ndim for array in stacked.values()):
-        raise UserError(f"{path} holds no model. Run the stage that makes it again.")
+        raise UserError(f"{path} holds no model. {AGAIN}")
     count = len(next(iter(stacked.values())))
     return [{name: array[i] for name, array in stacked.items()} for i in range(count)]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from pipelines.config.dp import CLIPPING_NORMS, LEAST_FACTOR
+from pipelines.config.dp import LEAST_FACTOR
+from pipelines.config.values import CLIPPING_NORMS
 from pipelines.federation.core.messages import Payload
 from pipelines.training.tensors import State
 

@@ -9,8 +9,7 @@ from project import ROOT
 from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
-from pipelines.config.data import Network, PublicSource
-from pipelines.datasets import sources
+from pipelines.config.data import Network
 
 
 def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
@@ -70,10 +69,6 @@ def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
     assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
     content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
     assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
-
-
-def test_the_sources_that_are_public_are_those_of_the_readers():
-    assert set(get_args(PublicSource)) == set(sources.PUBLIC)
 
 
 def test_no_image_of_ones_own_is_public_unless_its_profile_says_so():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.config.data import Profile
+from pipelines.config.data import Profile, PublicSource
 from pipelines.datasets import sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
@@ -82,7 +82,7 @@ def test_no_root_is_one_sentence(tmp_path):
 
 def test_a_profile_may_name_each_source_and_no_other():
     assert set(typing.get_args(Profile.model_fields["source"].annotation)) == set(sources.SOURCES)
-    assert {"npz", "folder"} == set(sources.SOURCES) - set(sources.PUBLIC)  # own images are never public
+    assert {"npz", "folder"} == set(sources.SOURCES) - set(typing.get_args(PublicSource))  # own images are never public
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])

@@ -1,4 +1,4 @@
-"""Between containers and torch."""
+"""Between labelled images in numpy and torch."""
 
 import numpy as np
 import pytest

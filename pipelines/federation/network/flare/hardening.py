@@ -13,15 +13,15 @@ from collections.abc import Callable
 
 from nvflare.collab.runtime import dispatch
 from nvflare.fuel.f3.cellnet.core_cell import CoreCell
-from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import ReturnCode
 from nvflare.fuel.f3.cellnet.utils import make_reply
 from nvflare.fuel.f3.message import Message
 from nvflare.private.fed.client import admin, admin_commands, scheduler_cmds
 from nvflare.private.fed.client import client_req_processors as requests
 from nvflare.private.fed.utils import app_deployer
 
-from pipelines.federation.network.flare.logs import as_text
-from pipelines.federation.network.flare.names import CELLS_SERVICE, SERVERS_CELL
+from pipelines.federation.network.flare.cells import close
+from pipelines.federation.network.flare.names import SERVERS_CELL
 
 log = logging.getLogger("fedlens.client")
 OF_A_JOB = (  # what the client's own process does
@@ -46,12 +46,11 @@ def narrow(put: Callable[[object, str, object], None] = setattr) -> None:
     """Of this process, before it has a cell."""
     keep_only(requests.ClientRequestProcessors.request_processors, OF_A_JOB)
     keep_only(admin_commands.AdminCommands.commands, TO_A_JOB)
+    close(put)
     put(CoreCell, "_process_request", from_the_server_alone(CoreCell._process_request))
-    put(CoreCell, "_add_adhoc_connector", lambda cell, to_cell, url: None)  # it calls the server of its kit alone
     for module in TELL_ERRORS:
         put(module, "secure_format_exception", kind_of)
     put(dispatch, "secure_format_traceback", lambda: "")
-    put(logging.LogRecord, "getMessage", as_text(logging.LogRecord.getMessage))
 
 
 def keep_only(processors: list, kinds: tuple[type, ...]) -> None:
@@ -64,7 +63,7 @@ def from_the_server_alone(process: Callable) -> Callable:
 
     def guarded(self, origin: str, message: Message) -> Message | None:
         sender, site = (name.partition(".")[0] for name in (origin, self.my_info.fqcn))
-        if sender not in (SERVERS_CELL, site) or message.get_header(MessageHeaderKey.CHANNEL) == CELLS_SERVICE:
+        if sender not in (SERVERS_CELL, site):
             return make_reply(ReturnCode.UNAUTHENTICATED, "only the job's server is answered, and what a job needs")
         return process(self, origin, message)
 

@@ -1,4 +1,4 @@
-"""Whose name a message may bear: the server of a network checks it, for itself and for every client.
+"""Checks, on the server of a network, that a message bears its sender's own name.
 
 NVFlare takes the origin of a message from the message. Its server compares the origin with the sender's token, but only
 while that token is registered. The token of the server itself is compared with nothing, and each client has it, because
@@ -12,7 +12,6 @@ The processes of the server's own jobs come over a listener of this machine alon
 import logging
 from collections.abc import Callable
 
-from nvflare.fuel.f3.cellnet.core_cell import CoreCell
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey, ReturnCode
 from nvflare.fuel.f3.cellnet.utils import make_reply
 from nvflare.fuel.f3.message import Message
@@ -20,24 +19,21 @@ from nvflare.fuel.utils.admin_name_utils import is_valid_admin_client_name
 from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
 from nvflare.private.fed.server.fed_server import FederatedServer
 
-from pipelines.federation.network.flare.logs import as_text
-from pipelines.federation.network.flare.names import ADMIN, CELLS_SERVICE, SERVERS_CELL
+from pipelines.federation.network.flare.cells import close
+from pipelines.federation.network.flare.names import ADMIN, SERVERS_CELL
 
 log = logging.getLogger("fedlens.server")
-REFUSED = "a message bears the name of its sender, and asks for nothing of the network's own"
+REFUSED = "a message bears the name of its sender"
 
 
 def guard(put: Callable[[object, str, object], None] = setattr) -> None:
     """Changes this process, a server's own or one of its jobs', before it has a cell.
 
-    The server's own process forwards what is sent to clients and to jobs, so that it checks for all of them. A job's
-    process has no other connection, and takes up none that a message names.
+    The server's own process forwards what is sent to clients and to jobs, so that it checks for all of them.
     """
     put(FederatedServer, "_validate_auth_headers", by_certificate(FederatedServer._validate_auth_headers))
     put(FederatedServer, "_resolve_client_fqcn_for_auth", cell_of_token)
-    put(CoreCell, "_process_request", without_cells_service(CoreCell._process_request))
-    put(CoreCell, "_add_adhoc_connector", lambda cell, to_cell, url: None)
-    put(logging.LogRecord, "getMessage", as_text(logging.LogRecord.getMessage))
+    close(put)
 
 
 def by_certificate(check: Callable) -> Callable:
@@ -77,14 +73,3 @@ def cell_of_token(server: FederatedServer, name: str, token: str) -> str | None:
         # its cell has a new name in each session, and is bound to its certificate
         return None
     return f"{SERVERS_CELL}.{token}" if name == AUTH_CLIENT_NAME_FOR_SJ else name
-
-
-def without_cells_service(process: Callable) -> Callable:
-    """Returns a cell's handling of requests, without its service to others: its peers, its memory, its end."""
-
-    def guarded(self, origin: str, message: Message) -> Message | None:
-        if message.get_header(MessageHeaderKey.CHANNEL) == CELLS_SERVICE:
-            return make_reply(ReturnCode.UNAUTHENTICATED, REFUSED)
-        return process(self, origin, message)
-
-    return guarded

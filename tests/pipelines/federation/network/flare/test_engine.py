@@ -83,8 +83,8 @@ BAD = {
     "tells more": (Proxy({**ANSWER, "scalars": {"records": 9}}), "not of the protocol"),
     "tells less": (Proxy({**ANSWER, "scalars": {}}), "not of the protocol: its answer lacks the numbers images"),
     "tells no mapping": (Proxy({**ANSWER, "scalars": [3]}), "not of the protocol"),
-    "weighs itself": (Proxy({**ANSWER, "scalars": {"images": 10**6}}), r"'images' .* int in \[3, 3\], and is 1000000"),
-    "weighs nothing at all": (Proxy({**ANSWER, "scalars": {"images": math.nan}}), "'images' .*, and is nan"),
+    "weighs itself": (Proxy({**ANSWER, "scalars": {"images": 10**6}}), r"'images' .* int in \[3, 3\]"),
+    "weighs nothing at all": (Proxy({**ANSWER, "scalars": {"images": math.nan}}), r"'images' .* int in \[3, 3\]"),
     "sends too large values": (Proxy({**ANSWER, "arrays": {"w": np.full(2, 2e6, np.float32)}}), "not of the protocol"),
     "sends half": (Proxy({"arrays": ANSWER["arrays"]}), "not of the protocol"),
 }

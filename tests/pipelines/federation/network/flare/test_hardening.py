@@ -25,7 +25,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 from nvflare.private.fed.client.scheduler_cmds import StartJobProcessor
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
-from pipelines.federation.network.flare import deployer, hardening, names
+from pipelines.federation.network.flare import cells, deployer, hardening, names
 
 JOB = "7e2a2071-eb9f-4278-ac40-583ddf718a02"
 
@@ -177,7 +177,8 @@ def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else(narrowed
 )
 def test_who_is_answered(origin, channel, answered):
     handled = []
-    guarded = hardening.from_the_server_alone(lambda cell, origin, message: handled.append(message))
+    within = cells.without_cells_service(lambda cell, origin, message: handled.append(message))
+    guarded = hardening.from_the_server_alone(within)
     cell = SimpleNamespace(my_info=SimpleNamespace(fqcn="c0"))
     reply = guarded(cell, origin=origin, message=new_cell_message({MessageHeaderKey.CHANNEL: channel}, None))
     assert bool(handled) == answered == (reply is None)
