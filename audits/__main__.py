@@ -17,13 +17,20 @@ from pipelines.reporting import canvas
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--long", action="store_true", help="minutes instead of seconds, and tighter bounds")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--long", action="store_true", help="minutes instead of seconds, and tighter bounds"
+    )
     parser.add_argument("--out", type=Path, default=paths.REPORTS)
     arguments = parser.parse_args()
     start = time.monotonic()
     report = build(suite.LONG if arguments.long else suite.SHORT)
-    report |= {"form": "long" if arguments.long else "short", "seconds": round(time.monotonic() - start, 1)}
+    report |= {
+        "form": "long" if arguments.long else "short",
+        "seconds": round(time.monotonic() - start, 1),
+    }
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_json(arguments.out / "audit.json", report)
     canvas.save(plot.draw(report), arguments.out / "audit.png")
@@ -32,7 +39,9 @@ def main() -> None:
 
 def build(effort: suite.Effort) -> dict:
     """{"mechanisms" | "attacks" | "controls": {name: figures}, "note"}; prints a line per audit."""
-    report: dict = {"note": "epsilon_lower is a lower bound found by an attack, not a proof of anything above it"}
+    report: dict = {
+        "note": "epsilon_lower is a lower bound found by an attack, not a proof of anything above it"
+    }
     for group in (suite.mechanisms, suite.attacks, suite.controls):
         verdicts = group(effort)
         for name, verdict in verdicts.items():
@@ -47,8 +56,14 @@ def build(effort: suite.Effort) -> dict:
 def findings(report: dict) -> list[str]:
     """One sentence per audit that did not end as it must: ours pass, controls fail."""
     ours = {**report["mechanisms"], **report["attacks"]}
-    broken = [f"{name} leaks more than it claims." for name, entry in ours.items() if not entry["passed"]]
-    blind = [f"{name} was not caught: the audit is blind." for name, e in report["controls"].items() if e["passed"]]
+    broken = [
+        f"{name} leaks more than it claims." for name, entry in ours.items() if not entry["passed"]
+    ]
+    blind = [
+        f"{name} was not caught: the audit is blind."
+        for name, e in report["controls"].items()
+        if e["passed"]
+    ]
     return broken + blind
 
 

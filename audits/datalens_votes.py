@@ -53,11 +53,15 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: Datalens = SETTI
     scale = details["lattice_steps_per_vote"]
     scores = [
         many_draws.projected(
-            many_draws.draws(total * scale, runs, sigma=details["sigma"], scale=scale, noise=noise), centre, difference
+            many_draws.draws(total * scale, runs, sigma=details["sigma"], scale=scale, noise=noise),
+            centre,
+            difference,
         )
         for total in (absent, present)
     ]
-    return two_worlds.audit(*scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE)
+    return two_worlds.audit(
+        *scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE
+    )
 
 
 def totals(settings: Datalens, *, flipped: bool) -> np.ndarray:
@@ -69,7 +73,11 @@ def totals(settings: Datalens, *, flipped: bool) -> np.ndarray:
     steps = [
         votes.tally(
             votes.vote(
-                gradients, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic, generator=stream
+                gradients,
+                top_k=settings.top_k,
+                clip=settings.clip,
+                stochastic=settings.stochastic,
+                generator=stream,
             )
         )
         for _ in range(settings.steps)
@@ -80,5 +88,7 @@ def totals(settings: Datalens, *, flipped: bool) -> np.ndarray:
 def _gradients(settings: Datalens) -> torch.Tensor:
     """[N, B, d], magnitudes all different, so that the top k are the same for both signs."""
     pixels = SPACE.height * SPACE.width * SPACE.channels
-    signs = torch.randn(settings.teachers, settings.batch, pixels, generator=torch.Generator().manual_seed(1)).sign()
+    signs = torch.randn(
+        settings.teachers, settings.batch, pixels, generator=torch.Generator().manual_seed(1)
+    ).sign()
     return signs * torch.arange(1.0, pixels + 1)

@@ -16,7 +16,15 @@ from pipelines.synthesis import dp_merf
 from pipelines.synthesis.base import Plan, Space
 
 SPACE = Space(height=2, width=2, channels=1, classes=2)
-SETTINGS = DpMerf(features=6, length_scale=1.0, count_weight=0.5, network="mlp", steps=1, batch=2, learning_rate=1e-2)
+SETTINGS = DpMerf(
+    features=6,
+    length_scale=1.0,
+    count_weight=0.5,
+    network="mlp",
+    steps=1,
+    batch=2,
+    learning_rate=1e-2,
+)
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpMerf = SETTINGS) -> Verdict:
@@ -33,11 +41,15 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpMerf = SETTING
         )
         for total in sums
     ]
-    return two_worlds.audit(*scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE)
+    return two_worlds.audit(
+        *scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE
+    )
 
 
 def totals(plan: Plan) -> list[np.ndarray]:
     """int64 [K, d + 1] in lattice steps, without and with the canary."""
-    canary = Images(np.full((1, *SPACE.shape), 255, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    canary = Images(
+        np.full((1, *SPACE.shape), 255, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    )
     scale = plan.statement.details["lattice_steps_per_unit"]
     return [dp_merf.embedding_sum(canary[:count], plan.settings, SPACE, scale) for count in (0, 1)]

@@ -22,11 +22,18 @@ def audit(budget: Budget, *, runs: int, noise: Noise) -> Verdict:
     records = _records()
     direction = dp_moments.encode(records.pixels, SETTINGS, SPACE)[1]
     absent, present = (
-        np.array([dp_moments.fit(shard, plan, noise, seed=0)["means"][1] @ direction for _ in range(runs)])
+        np.array(
+            [
+                dp_moments.fit(shard, plan, noise, seed=0)["means"][1] @ direction
+                for _ in range(runs)
+            ]
+        )
         for shard in (records[:1], records)
     )
     claimed = plan.statement.mu
-    return two_worlds.audit(absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE)
+    return two_worlds.audit(
+        absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE
+    )
 
 
 def _records() -> Images:

@@ -45,7 +45,9 @@ class Scores(NamedTuple):
     both: np.ndarray
 
 
-def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpMoments = SETTINGS) -> dict[str, Verdict]:
+def audit(
+    budget: Budget, *, runs: int, noise: Noise, settings: DpMoments = SETTINGS
+) -> dict[str, Verdict]:
     """{release: verdict} for `dp_moments_first`, `dp_moments_second` and `dp_moments`, the two together."""
     plan = dp_moments.plan(settings, budget, SPACE)
     absent, present = (scores(plan, runs, noise, with_canary=there) for there in (False, True))
@@ -61,7 +63,10 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpMoments = SETT
         )
         for part, mu in mus.items()
     }
-    return {"dp_moments" if part == "both" else f"dp_moments_{part}": verdict for part, verdict in found.items()}
+    return {
+        "dp_moments" if part == "both" else f"dp_moments_{part}": verdict
+        for part, verdict in found.items()
+    }
 
 
 def scores(plan: Plan, runs: int, noise: Noise, *, with_canary: bool) -> Scores:
@@ -88,11 +93,15 @@ def worlds_of(plan: Plan) -> tuple[Shard, Shard]:
 
 
 def _first(shard: Shard, plan: Plan) -> np.ndarray:
-    return dp_moments.first_sum(*shard, plan.settings, plan.space, plan.statement.details["lattice_steps_per_unit"])
+    return dp_moments.first_sum(
+        *shard, plan.settings, plan.space, plan.statement.details["lattice_steps_per_unit"]
+    )
 
 
 def _second(shard: Shard, means: np.ndarray, plan: Plan) -> np.ndarray:
-    return dp_moments.second_sum(*shard, means, plan.settings, plan.statement.details["lattice_steps_per_unit"])
+    return dp_moments.second_sum(
+        *shard, means, plan.settings, plan.statement.details["lattice_steps_per_unit"]
+    )
 
 
 def _ratio(released: np.ndarray, sums: list[np.ndarray], scale: int, sigma: float) -> np.ndarray:

@@ -39,13 +39,20 @@ def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETT
 
     def moved(with_canary: bool, deviation: float) -> np.ndarray:
         with_state(model, start)
-        dp_teacher._noisy_steps(model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, noise)
+        dp_teacher._noisy_steps(
+            model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, noise
+        )
         return dpsgd_step._flat(state_of(model)) - dpsgd_step._flat(start)
 
     direction = moved(True, 0.0) - moved(False, 0.0)
     absent, present = (
-        np.array([moved(there, details["sigma"]) @ direction for _ in range(runs)]) for there in (False, True)
+        np.array([moved(there, details["sigma"]) @ direction for _ in range(runs)])
+        for there in (False, True)
     )
     return two_worlds.audit(
-        absent, present, mu_claimed=details["mu"], delta=budget.delta, confidence=many_draws.CONFIDENCE
+        absent,
+        present,
+        mu_claimed=details["mu"],
+        delta=budget.delta,
+        confidence=many_draws.CONFIDENCE,
     )

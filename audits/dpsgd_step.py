@@ -52,7 +52,12 @@ SETTINGS = Dpsgd(
 
 
 def audit(
-    budget: Budget, *, runs: int, noise: Noise, settings: Dpsgd = SETTINGS, share_of_noise: float = 1.0
+    budget: Budget,
+    *,
+    runs: int,
+    noise: Noise,
+    settings: Dpsgd = SETTINGS,
+    share_of_noise: float = 1.0,
 ) -> Verdict:
     """`runs` steps from the same weights in each world, with the noise that the budget's account planned, or, for a
     control, a share of it."""
@@ -61,21 +66,28 @@ def audit(
     account.noise_multiplier *= share_of_noise
     start, direction = state_of(network()), _direction(settings)
     absent, present = (
-        np.array([_step(there, start, account, noise) @ direction for _ in range(runs)]) for there in (False, True)
+        np.array([_step(there, start, account, noise) @ direction for _ in range(runs)])
+        for there in (False, True)
     )
-    return two_worlds.audit(absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE)
+    return two_worlds.audit(
+        absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE
+    )
 
 
 def network() -> nn.Module:
     """A classifier of 2x2 images, ten parameters, weights far from zero so that no gradient vanishes."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
-    return with_state(model, {"1.weight": np.eye(2, 4, dtype=np.float32), "1.bias": np.zeros(2, np.float32)})
+    return with_state(
+        model, {"1.weight": np.eye(2, 4, dtype=np.float32), "1.bias": np.zeros(2, np.float32)}
+    )
 
 
 def shard(with_canary: bool) -> Images:
     """One white image with a label that the network does not expect, or none."""
     count = int(with_canary)
-    return Images(np.full((count, 2, 2, 1), 255, np.uint8), np.ones(count, np.int64), np.arange(count))
+    return Images(
+        np.full((count, 2, 2, 1), 255, np.uint8), np.ones(count, np.int64), np.arange(count)
+    )
 
 
 def _step(with_canary: bool, start: State, account: Account, noise: Noise) -> np.ndarray:
@@ -88,7 +100,9 @@ def _step(with_canary: bool, start: State, account: Account, noise: Noise) -> np
 def _direction(settings: Dpsgd) -> np.ndarray:
     """float64 [parameters]: where the canary moves the weights when there is no noise, as long as the clip."""
     silent = Account(float("inf"), 1e-5, settings)
-    absent, present = (_step(there, state_of(network()), silent, SeededForTests(0)) for there in (False, True))
+    absent, present = (
+        _step(there, state_of(network()), silent, SeededForTests(0)) for there in (False, True)
+    )
     return (present - absent) * settings.expected_lot / settings.learning_rate
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from pipelines.privacy import discrete_gaussian
 from pipelines.privacy.noise import Noise
 
-CONFIDENCE = 0.999  # of each bound: several mechanisms are audited at once, and a false alarm must stay rare
+CONFIDENCE = (
+    0.999  # of each bound: several mechanisms are audited at once, and a false alarm must stay rare
+)
 
 
 def draws(total: np.ndarray, count: int, *, sigma: float, scale: int, noise: Noise) -> np.ndarray:

@@ -21,7 +21,14 @@ from pipelines.synthesis.base import Space
 SPACE = Space(height=8, width=8, channels=1, classes=10)
 IMAGES = 2000  # exported
 SEED = 1  # of training and sampling, never of noise
-DATALENS = {"teachers": 24, "steps": 60, "batch": 10, "top_k": 8, "teacher_steps": 2, "teacher_warmup": 10}
+DATALENS = {
+    "teachers": 24,
+    "steps": 60,
+    "batch": 10,
+    "top_k": 8,
+    "teacher_steps": 2,
+    "teacher_warmup": 10,
+}
 DATALENS |= {"generator_steps": 5, "teacher_hidden": 32, "latent": 16}
 SETTINGS = {
     "dp_moments": DpMoments(
@@ -57,7 +64,9 @@ def attacked(export: Export, *, mu_claimed: float, delta: float) -> Verdict:
     records, _ = digits()
     members = np.random.default_rng().random(len(records)) < 0.5
     distances = membership.nearest(records.pixels, export(records[members]).pixels)
-    return membership.audit(distances, members, guesses=len(records) // 5, mu_claimed=mu_claimed, delta=delta)
+    return membership.audit(
+        distances, members, guesses=len(records) // 5, mu_claimed=mu_claimed, delta=delta
+    )
 
 
 def copies(members: Images) -> Images:

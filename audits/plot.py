@@ -20,9 +20,26 @@ def draw(report: dict) -> Figure:
     axes = figure.subplots()
     for row, (_, entry, colour) in enumerate(rows):
         axes.barh(row, entry["epsilon_claimed"], height=0.6, color=colour, alpha=0.25, zorder=1)
-        axes.plot([entry["epsilon_lower"]], [row], "o", ms=7, mfc=colour, mec="white", zorder=3, clip_on=False)
+        axes.plot(
+            [entry["epsilon_lower"]],
+            [row],
+            "o",
+            ms=7,
+            mfc=colour,
+            mec="white",
+            zorder=3,
+            clip_on=False,
+        )
         text = f"{entry['epsilon_lower']:.2f} of {entry['epsilon_claimed']:.2f}{'' if entry['passed'] else ', broken'}"
-        axes.text(1.01, row, text, va="center", size=9, color=canvas.INK, transform=axes.get_yaxis_transform())
+        axes.text(
+            1.01,
+            row,
+            text,
+            va="center",
+            size=9,
+            color=canvas.INK,
+            transform=axes.get_yaxis_transform(),
+        )
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name, _, _ in rows])
     axes.set_xlim(left=0)
     axes.invert_yaxis()

@@ -33,7 +33,9 @@ class Effort:
 
 
 SHORT = Effort(runs=10_000, steps=5_000, fits=1_000, canaries=1_000, generators=("dp_moments",))
-LONG = Effort(runs=100_000, steps=30_000, fits=10_000, canaries=5_000, generators=("dp_moments", "datalens"))
+LONG = Effort(
+    runs=100_000, steps=30_000, fits=10_000, canaries=5_000, generators=("dp_moments", "datalens")
+)
 
 
 class HalvedNoise(OsEntropy):
@@ -61,9 +63,16 @@ def attacks(effort: Effort) -> Found:
     without = Budget(math.inf, BUDGET.delta)
     return {
         "black_box_dp_moments": dp_moments_fit.audit(BUDGET, runs=effort.fits, noise=noise),
-        "one_run_dp_moments": dp_moments_canaries.audit(BUDGET, canaries=effort.canaries, noise=noise),
-        **{f"membership_{name}": nearest_neighbour.audit(name, BUDGET, noise=noise) for name in effort.generators},
-        "membership_dp_moments_without_noise": nearest_neighbour.audit("dp_moments", without, noise=noise),
+        "one_run_dp_moments": dp_moments_canaries.audit(
+            BUDGET, canaries=effort.canaries, noise=noise
+        ),
+        **{
+            f"membership_{name}": nearest_neighbour.audit(name, BUDGET, noise=noise)
+            for name in effort.generators
+        },
+        "membership_dp_moments_without_noise": nearest_neighbour.audit(
+            "dp_moments", without, noise=noise
+        ),
     }
 
 
@@ -74,7 +83,9 @@ def controls(effort: Effort) -> Found:
         "vote_sum": datalens_votes.audit(BUDGET, runs=few, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=few, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=few, noise=noise),
-        "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps // 5, noise=OsEntropy(), share_of_noise=0.5),
+        "dpsgd_step": dpsgd_step.audit(
+            BUDGET, runs=effort.steps // 5, noise=OsEntropy(), share_of_noise=0.5
+        ),
     }
     return {
         **{f"{name}_with_half_the_noise": verdict for name, verdict in halved.items()},

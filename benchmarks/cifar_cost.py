@@ -34,7 +34,9 @@ EPSILON = 10.0
 def noise(count: int) -> Images:
     rng = np.random.default_rng(count)
     return Images(
-        rng.integers(0, 256, (count, 32, 32, 3)).astype(np.uint8), rng.integers(0, 10, count), np.arange(count)
+        rng.integers(0, 256, (count, 32, 32, 3)).astype(np.uint8),
+        rng.integers(0, 10, count),
+        np.arange(count),
     )
 
 
@@ -43,15 +45,21 @@ def federated(params: config.Params, algorithm: str, few: int) -> float:
     build = partial(classifiers.build, "resnet", shape=(32, 32, 3), classes=10, seed=0)
     data = {f"c{number}": noise(few) for number in range(CLIENTS)}
     block = params.training("cifar10", "meta" if algorithm == "pppfl" else algorithm)
-    return seconds(Round(algorithm, block, Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0)))
+    return seconds(
+        Round(algorithm, block, Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0))
+    )
 
 
 def generated(params: config.Params, name: str, records: int, images: int, **changes) -> float:
     """CPU-seconds of one client's release and images."""
     module, profile = base.load(name), params.profiles["cifar10"]
     settings = params.generator("cifar10", name).model_copy(update=changes)
-    plan = module.plan(settings, Budget(EPSILON, params.privacy.delta), release.public_space(profile))
-    return seconds(lambda: module.sample(module.fit(noise(records), plan, OsEntropy(), 0), images, 0))
+    plan = module.plan(
+        settings, Budget(EPSILON, params.privacy.delta), release.public_space(profile)
+    )
+    return seconds(
+        lambda: module.sample(module.fit(noise(records), plan, OsEntropy(), 0), images, 0)
+    )
 
 
 def generation(params: config.Params, records: int) -> list[tuple]:
@@ -62,12 +70,19 @@ def generation(params: config.Params, records: int) -> list[tuple]:
     return [
         ("train_generator, dp_moments", "client", moments, CLIENTS),
         ("train_generator, datalens: warm-up and first step", "client", first, CLIENTS),
-        ("train_generator, datalens: the others", "step", (third - first) / 2, CLIENTS * (steps - 1)),
+        (
+            "train_generator, datalens: the others",
+            "step",
+            (third - first) / 2,
+            CLIENTS * (steps - 1),
+        ),
     ]
 
 
 def training(params: config.Params, records: int) -> list[tuple]:
-    meta, fedavg, home = (params.training("cifar10", name) for name in ("meta", "fedavg", "fine_tune"))
+    meta, fedavg, home = (
+        params.training("cifar10", name) for name in ("meta", "fedavg", "fine_tune")
+    )
     epochs = fedavg.rounds * fedavg.local_epochs
     model = classifiers.build("resnet", shape=(32, 32, 3), classes=10, seed=0)
     once = {"epochs": 1, "batch": home.batch, "learning_rate": home.learning_rate, "seed": 0}
@@ -75,9 +90,19 @@ def training(params: config.Params, records: int) -> list[tuple]:
     synthetic = CLIENTS * params.profiles["cifar10"].images
     return [
         ("meta_train", "round", federated(params, "pppfl", 4 * meta.batch), meta.rounds),
-        ("train_baseline, fedavg", "image", federated(params, "fedavg", FEW) / (CLIENTS * FEW), synthetic * epochs),
+        (
+            "train_baseline, fedavg",
+            "image",
+            federated(params, "fedavg", FEW) / (CLIENTS * FEW),
+            synthetic * epochs,
+        ),
         ("fine_tune, at most", "record", record, CLIENTS * records * home.epochs),
-        ("scoring a model on the test set", "image", seconds(lambda: scores(model, noise(FEW))) / FEW, TEST),
+        (
+            "scoring a model on the test set",
+            "image",
+            seconds(lambda: scores(model, noise(FEW))) / FEW,
+            TEST,
+        ),
     ]
 
 
@@ -85,7 +110,13 @@ def rows(params: config.Params) -> list[dict]:
     parts = params.partition
     records = math.ceil((1 - parts.test_fraction - parts.validation_fraction) * RECORDS)
     return [
-        {"stage": stage, "per": unit, "cpu_seconds": cost, "times": times, "hours": cost * times / 3600}
+        {
+            "stage": stage,
+            "per": unit,
+            "cpu_seconds": cost,
+            "times": times,
+            "hours": cost * times / 3600,
+        }
         for stage, unit, cost, times in (*generation(params, records), *training(params, records))
     ]
 

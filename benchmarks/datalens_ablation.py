@@ -61,7 +61,11 @@ OPTIONS = {
 def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
     """(settings, epsilon); changes of a count are factors."""
     epsilon = changes.get("epsilon", 10.0)
-    counts = {name: round(getattr(shipped, name) * changes[name]) for name in ("steps", "teachers") if name in changes}
+    counts = {
+        name: round(getattr(shipped, name) * changes[name])
+        for name in ("steps", "teachers")
+        if name in changes
+    }
     values = {name: value for name, value in changes.items() if name != "epsilon"}
     return shipped.model_copy(update={**values, **counts, "weak_plan": "warn"}), epsilon
 
@@ -76,11 +80,16 @@ def rehearsed(settings: Datalens, budget: Budget, space: base.Space) -> base.Pla
     return plan
 
 
-def measure(params: config.Params, settings: Datalens, epsilon: float, seed: int, train: Images) -> dict:
+def measure(
+    params: config.Params, settings: Datalens, epsilon: float, seed: int, train: Images
+) -> dict:
     profile = params.profiles["mnist"]
     plan = rehearsed(settings, Budget(epsilon, params.privacy.delta), release.public_space(profile))
     order = np.random.default_rng(seeds.derive(seed, NAME)).permutation(len(train))
-    shard, held_out = train[order[: TEACHERS * RECORDS // settings.teachers]], train[order[-VALIDATION:]]
+    shard, held_out = (
+        train[order[: TEACHERS * RECORDS // settings.teachers]],
+        train[order[-VALIDATION:]],
+    )
     start = cpu_seconds()
     state = datalens.fit(shard, plan, SeededForTests(seed), seed)
     seconds = cpu_seconds() - start
@@ -88,18 +97,28 @@ def measure(params: config.Params, settings: Datalens, epsilon: float, seed: int
     made = datalens.sample(state, IMAGES, seed)
     classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     ratio = plan.statement.details["sigma_over_N"]
-    return {"sigma_over_N": ratio, "accuracy": scores(model, held_out)["accuracy"], "cpu_seconds": seconds}
+    return {
+        "sigma_over_N": ratio,
+        "accuracy": scores(model, held_out)["accuracy"],
+        "cpu_seconds": seconds,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it"
+    )
     parser.add_argument("--options", nargs="+", choices=OPTIONS, default=list(OPTIONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     arguments = parser.parse_args()
     params = config.load()
     profile = params.profiles["mnist"]
-    train, _ = sources.read("mnist", name="mnist", classes=10, shape=profile.shape, root=arguments.images)
+    train, _ = sources.read(
+        "mnist", name="mnist", classes=10, shape=profile.shape, root=arguments.images
+    )
     shipped = params.generator("mnist", "datalens")
     for seed in arguments.seeds:
         for option in arguments.options:
@@ -123,7 +142,11 @@ def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> 
         run = measure(params, settings, epsilon, key["seed"], train)
     others = [row for row in kept(NAME) if not key.items() <= row.items()]
     rows = [*others, {**key, **run, "settings": used}]
-    keep(NAME, sorted(rows, key=lambda row: (list(OPTIONS).index(row["option"]), row["seed"])), rehearsal="no privacy")
+    keep(
+        NAME,
+        sorted(rows, key=lambda row: (list(OPTIONS).index(row["option"]), row["seed"])),
+        rehearsal="no privacy",
+    )
 
 
 if __name__ == "__main__":

@@ -58,8 +58,18 @@ ADAP = {
 }
 ADAP_OWN = {"mnist": {"learning_rate": 2e-3}, "fashion_mnist": {"learning_rate": 1e-3}}
 ADAP_FALLS = {  # its own noise, and as many rounds as epsilon 2 may buy where it falls late
-    "mnist": {**ADAP_OWN["mnist"], "noise_multiplier": 6.0, "noise_decay": 0.9999, "rounds": 25_000},
-    "fashion_mnist": {**ADAP_OWN["fashion_mnist"], "noise_multiplier": 4.0, "noise_decay": 0.9998, "rounds": 12_000},
+    "mnist": {
+        **ADAP_OWN["mnist"],
+        "noise_multiplier": 6.0,
+        "noise_decay": 0.9999,
+        "rounds": 25_000,
+    },
+    "fashion_mnist": {
+        **ADAP_OWN["fashion_mnist"],
+        "noise_multiplier": 4.0,
+        "noise_decay": 0.9998,
+        "rounds": 12_000,
+    },
 }
 AGN = {
     **ADAP,
@@ -95,7 +105,10 @@ FEDFDP_TABLE = Case(
         "mnist": {3.52: 0.934},
         "fashion_mnist": {1.0: 0.617, 2.0: 0.827, 3.0: 0.841, 3.52: 0.8415, 4.0: 0.868},
     },
-    gate={"mnist": {3.52: 0.914}, "fashion_mnist": {1.0: 0.587, 2.0: 0.797, 3.0: 0.811, 3.52: 0.8165, 4.0: 0.838}},
+    gate={
+        "mnist": {3.52: 0.914},
+        "fashion_mnist": {1.0: 0.587, 2.0: 0.797, 3.0: 0.811, 3.52: 0.8165, 4.0: 0.838},
+    },
 )
 FALLING_AGN = Case(
     "agn",
@@ -109,7 +122,11 @@ NOISE_3 = Case(
     "adap",
     SHARDS,
     2.0,
-    {**ADAP, "noise_multiplier": 3.0, "rounds": 7921},  # what epsilon 2 buys by the paper's conversion
+    {
+        **ADAP,
+        "noise_multiplier": 3.0,
+        "rounds": 7921,
+    },  # what epsilon 2 buys by the paper's conversion
     published={"mnist": 0.9287, "fashion_mnist": 0.7703},
     gate={"mnist": 0.925},
     own=ADAP_OWN,
@@ -123,19 +140,27 @@ CASES = {
     ),
     # variates are of no effect on one step a round, for they cancel in the mean; momentum they do not go with
     "dpsgd, five local steps": Case("dpsgd", SHARDS, 2.0, FIVE_STEPS),
-    "dpsgd, five local steps, control variates": Case("dpsgd", SHARDS, 2.0, {**FIVE_STEPS, "control_variates": True}),
+    "dpsgd, five local steps, control variates": Case(
+        "dpsgd", SHARDS, 2.0, {**FIVE_STEPS, "control_variates": True}
+    ),
     "dpsgd, tanh": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "activation": "tanh"}),
     "dpsgd, AUTO-S": Case("dpsgd", SHARDS, 2.0, {**LARGE_LOTS, "clipping": "auto_s"}),
     "dpsgd, literal partition": Case("dpsgd", LITERAL, 2.0, LARGE_LOTS),
     "fedfdp": FEDFDP_TABLE,
     "fedfdp, divided by 64": replace(FEDFDP_TABLE, settings=BY_64),
-    "fedfdp, divided by 64, its network": replace(FEDFDP_TABLE, settings={**BY_64, "network": "fedavg_cnn"}),
+    "fedfdp, divided by 64, its network": replace(
+        FEDFDP_TABLE, settings={**BY_64, "network": "fedavg_cnn"}
+    ),
     # the same clients and epsilon by the settings above, which were found for others
     "dpsgd, fedfdp's clients": Case("dpsgd", DIRICHLET, 3.52, LARGE_LOTS),
-    "dpsgd, fedfdp's clients, warm start": Case("dpsgd", DIRICHLET, 3.52, {**LARGE_LOTS, "warm_start": WARM}),
+    "dpsgd, fedfdp's clients, warm start": Case(
+        "dpsgd", DIRICHLET, 3.52, {**LARGE_LOTS, "warm_start": WARM}
+    ),
     "ali, ratio": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "ratio"}),
     "ali, paper": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper"}),
-    "ali, paper corrected": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper_corrected"}),
+    "ali, paper corrected": Case(
+        "ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "paper_corrected"}
+    ),
     "ali, local sgd": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "local_sgd"}),
     **{  # the same steps in fewer rounds, and in more
         f"ali, {' '.join(rule.split('_'))}, {rounds} rounds": Case(
@@ -145,18 +170,30 @@ CASES = {
         for rule in ("ratio", "paper_corrected")
     },
     "ali, fixed 1": Case("ali", SHARDS, 2.0, {**ALI, "local_steps_rule": "fixed"}),
-    "adap, noise 1.1": Case("adap", SHARDS, 2.0, {**ADAP, "noise_multiplier": 1.1, "rounds": 774}, own=ADAP_OWN),
+    "adap, noise 1.1": Case(
+        "adap", SHARDS, 2.0, {**ADAP, "noise_multiplier": 1.1, "rounds": 774}, own=ADAP_OWN
+    ),
     "adap, noise 1.1, literal partition": Case(
         "adap", LITERAL, 2.0, {**ADAP, "noise_multiplier": 1.1, "rounds": 774}, own=ADAP_OWN
     ),
     "adap, noise 1.1, quantile": Case(
-        "adap", SHARDS, 2.0, {**ADAP, "noise_multiplier": 1.1, "rounds": 774, "clipping": "quantile"}, own=ADAP_OWN
+        "adap",
+        SHARDS,
+        2.0,
+        {**ADAP, "noise_multiplier": 1.1, "rounds": 774, "clipping": "quantile"},
+        own=ADAP_OWN,
     ),
     "adap, noise 1.1, as printed (scalar)": Case(
         "adap",
         SHARDS,
         2.0,
-        {**ADAP, "noise_multiplier": 1.1, "rounds": 774, "clipping": "paper_scalar", "clipping_noise": 1.0},
+        {
+            **ADAP,
+            "noise_multiplier": 1.1,
+            "rounds": 774,
+            "clipping": "paper_scalar",
+            "clipping_noise": 1.0,
+        },
         own=ADAP_OWN,
     ),
     "adap, noise 1.1, as printed (vector)": Case(
@@ -171,11 +208,16 @@ CASES = {
     "agn, literal partition": replace(FALLING_AGN, partition=LITERAL),
     # tried after `agn` had its figure: noise fills Adam's second moment, so that 1e-3 is SGD at
     # 1e-3 / (4 / 342) = 0.09, where LARGE_LOTS has 2 / (1 - 0.8) = 10
-    "agn, ten times the rate": replace(FALLING_AGN, settings={**FALLING_AGN.settings, "learning_rate": 1e-2}),
+    "agn, ten times the rate": replace(
+        FALLING_AGN, settings={**FALLING_AGN.settings, "learning_rate": 1e-2}
+    ),
     "agn, bias corrected": Case("agn", SHARDS, 2.0, {**AGN, "optimiser": "adam_corrected"}),
     "nbafl": Case("nbafl", SHARDS, 2.0, {**PAPERNOT, "rounds": 25}),
     "nbafl, as printed": Case(  # no guarantee: what 25 rounds of noise 0.4 leave
-        "nbafl", SHARDS, 2.0, {**PAPERNOT, "rounds": 25, "bound": "paper", "clipping_norm": 20.0, "records": 6000}
+        "nbafl",
+        SHARDS,
+        2.0,
+        {**PAPERNOT, "rounds": 25, "bound": "paper", "clipping_norm": 20.0, "records": 6000},
     ),
     "adap, noise 3": NOISE_3,
     "adap, noise 3, literal partition": replace(NOISE_3, partition=LITERAL),

@@ -43,20 +43,33 @@ HIDDEN = ("settings", "runs")
 
 def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
     block = getattr(params.dp_baselines, case.algorithm)
-    return type(block).model_validate({**block.model_dump(), **case.settings, **case.own.get(dataset, {})})
+    return type(block).model_validate(
+        {**block.model_dump(), **case.settings, **case.own.get(dataset, {})}
+    )
 
 
 def conditions(params: config.Params, dataset: str, case: Case) -> dict:
     """All that a run depends on beside its seed and the data set's own images."""
     settings, profile = settings_of(params, dataset, case), params.profiles[dataset]
-    found = {"version": noisy_run.family(settings).VERSION, "budget": [case.epsilon, DELTA], "public": PUBLIC}
+    found = {
+        "version": noisy_run.family(settings).VERSION,
+        "budget": [case.epsilon, DELTA],
+        "public": PUBLIC,
+    }
     if settings.warm_start:
-        found |= {"images": params.generator(dataset, "dp_moments").model_dump(), "of_version": dp_moments.VERSION}
+        found |= {
+            "images": params.generator(dataset, "dp_moments").model_dump(),
+            "of_version": dp_moments.VERSION,
+        }
         found["augmentation"] = profile.augmentation and profile.augmentation.model_dump()
-    return standard({**settings.model_dump(), **found, "partition": _dealing(params, case).model_dump()})
+    return standard(
+        {**settings.model_dump(), **found, "partition": _dealing(params, case).model_dump()}
+    )
 
 
-def dealt(params: config.Params, case: Case, seed: int, train: Images) -> tuple[Images, dict[str, Images]]:
+def dealt(
+    params: config.Params, case: Case, seed: int, train: Images
+) -> tuple[Images, dict[str, Images]]:
     """(public images, each client's records)."""
     rng = np.random.default_rng(seeds.derive(seed, NAME))
     public, rest = (train[rows] for rows in partitions.split(train.labels, [PUBLIC], rng))
@@ -64,7 +77,9 @@ def dealt(params: config.Params, case: Case, seed: int, train: Images) -> tuple[
     return public, {client: rest[rows] for client, rows in parts.items()}
 
 
-def measure(params: config.Params, dataset: str, case: Case, seed: int, train: Images, test: Images) -> list[dict]:
+def measure(
+    params: config.Params, dataset: str, case: Case, seed: int, train: Images, test: Images
+) -> list[dict]:
     """One run: a dict for each epsilon that it is read at."""
     began, settings = cpu_seconds(), settings_of(params, dataset, case)
     public, data = dealt(params, case, seed, train)
@@ -73,7 +88,10 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
     accounts, first = _begun(params, dataset, case, settings, data, model, seed)
     module, source = noisy_run.family(settings), OsEntropy()
     engine = module.engine(
-        {client: module.Client(_copy(profile, settings), own, accounts[client], source) for client, own in data.items()}
+        {
+            client: module.Client(_copy(profile, settings), own, accounts[client], source)
+            for client, own in data.items()
+        }
     )
     state = module.start(first, settings, Public(_copy(profile, settings), public), len(data))
     account, found, rounds = accounts[CLIENTS[0]], [], 0
@@ -93,7 +111,9 @@ def measure(params: config.Params, dataset: str, case: Case, seed: int, train: I
 def row(dataset: str, name: str, epsilon: float, settings: dict, runs: list[dict]) -> dict:
     """The table's line for a cell: means over its runs."""
     case = CASES[name]
-    mean = {field: float(np.mean([run[field] for run in runs])) for field in runs[0] if field != "seed"}
+    mean = {
+        field: float(np.mean([run[field] for run in runs])) for field in runs[0] if field != "seed"
+    }
     return {
         "dataset": dataset,
         "case": name,
@@ -101,7 +121,10 @@ def row(dataset: str, name: str, epsilon: float, settings: dict, runs: list[dict
         "accuracy": mean.pop("accuracy"),
         "spread": float(np.std([run["accuracy"] for run in runs])),
         "seeds": len(runs),
-        **{other: _at(getattr(case, other).get(dataset), epsilon, case) for other in ("published", "gate")},
+        **{
+            other: _at(getattr(case, other).get(dataset), epsilon, case)
+            for other in ("published", "gate")
+        },
         **mean,
         "settings": settings,
         "runs": runs,
@@ -109,15 +132,21 @@ def row(dataset: str, name: str, epsilon: float, settings: dict, runs: list[dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it"
+    )
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     params = config.load()
-    for seed, dataset, train, test in cells(params, arguments.datasets, arguments.seeds, arguments.images):
+    for seed, dataset, train, test in cells(
+        params, arguments.datasets, arguments.seeds, arguments.images
+    ):
         for name in arguments.cases:
             _add(params, dataset, name, seed, train, test)
     show(kept(NAME), hidden=HIDDEN)
@@ -128,16 +157,22 @@ def _dealing(params: config.Params, case: Case) -> Partition:
     return Partition.model_validate(asked)
 
 
-def _begun(params, dataset: str, case: Case, settings: Block, data: dict[str, Images], model, seed: int):
+def _begun(
+    params, dataset: str, case: Case, settings: Block, data: dict[str, Images], model, seed: int
+):
     """(each client's account, the weights before the first round)."""
     account = noisy_run.family(settings).account
     if not settings.warm_start:
         return {client: account(case.epsilon, DELTA, settings) for client in data}, state_of(model)
     space, start = public_space(params.profiles[dataset]), settings.warm_start
-    plan = warm_start.plan(params.generator(dataset, "dp_moments"), case.epsilon, DELTA, start.share, space)
+    plan = warm_start.plan(
+        params.generator(dataset, "dp_moments"), case.epsilon, DELTA, start.share, space
+    )
     plans, sources = dict.fromkeys(data, plan), {client: OsEntropy() for client in data}
     warps = params.profiles[dataset].augmentation
-    weights, _ = warm_start.trained(model, start, warps, data, plans, sources, seeds.derive(seed, "warm_start"))
+    weights, _ = warm_start.trained(
+        model, start, warps, data, plans, sources, seeds.derive(seed, "warm_start")
+    )
     left, spent = warm_start.continuous(DELTA), warm_start.steps(plan)
     return {client: account(case.epsilon, left, settings, spent) for client in data}, weights
 
@@ -166,7 +201,9 @@ def _at(table, epsilon: float, case: Case) -> float | None:
     return table if epsilon == case.epsilon else None
 
 
-def _add(params: config.Params, dataset: str, name: str, seed: int, train: Images, test: Images) -> None:
+def _add(
+    params: config.Params, dataset: str, name: str, seed: int, train: Images, test: Images
+) -> None:
     """Measures what is not kept, and keeps it; runs under other settings than today's give way."""
     settings = conditions(params, dataset, CASES[name])
     same = [line for line in kept(NAME) if (line["dataset"], line["case"]) == (dataset, name)]
@@ -178,12 +215,24 @@ def _add(params: config.Params, dataset: str, name: str, seed: int, train: Image
         told = f"{run['accuracy']:.4f} after {run['steps']} steps in {run['cpu_seconds']:.0f} CPU-seconds"
         print(dataset, f"{name!r}, epsilon {epsilon:g}, seed {seed}: {told}", flush=True)
         key = {"dataset": dataset, "case": name, "epsilon": epsilon}
-        before = [line for line in kept(NAME) if all(line[field] == value for field, value in key.items())]
+        before = [
+            line for line in kept(NAME) if all(line[field] == value for field, value in key.items())
+        ]
         runs = [one for line in before if line["settings"] == settings for one in line["runs"]]
         others = [line for line in kept(NAME) if line not in before]
         runs = sorted([*runs, run], key=lambda one: one["seed"])
         rows = [*others, row(dataset, name, epsilon, settings, runs)]
-        keep(NAME, sorted(rows, key=lambda line: (line["dataset"], list(CASES).index(line["case"]), line["epsilon"])))
+        keep(
+            NAME,
+            sorted(
+                rows,
+                key=lambda line: (
+                    line["dataset"],
+                    list(CASES).index(line["case"]),
+                    line["epsilon"],
+                ),
+            ),
+        )
 
 
 if __name__ == "__main__":

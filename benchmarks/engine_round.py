@@ -37,7 +37,8 @@ def weights(megabytes: int) -> State:
     """float32, in as many arrays as a small network has."""
     rng = np.random.default_rng(megabytes)
     return {
-        f"layer{number}": rng.standard_normal(megabytes * 250_000 // LAYERS, np.float32) for number in range(LAYERS)
+        f"layer{number}": rng.standard_normal(megabytes * 250_000 // LAYERS, np.float32)
+        for number in range(LAYERS)
     }
 
 
@@ -47,7 +48,13 @@ def gate(megabytes: int) -> Gate:
 
 def seconds(engine, megabytes: int) -> float:
     """Per round."""
-    history = rounds.run(Server(weights(megabytes)), fedavg.server_step, engine, rounds=ROUNDS, name=f"{megabytes} MB")
+    history = rounds.run(
+        Server(weights(megabytes)),
+        fedavg.server_step,
+        engine,
+        rounds=ROUNDS,
+        name=f"{megabytes} MB",
+    )
     return history.cost["seconds"] / ROUNDS
 
 
@@ -67,13 +74,19 @@ class Relay(served.Server):
 
     @collab.main
     def main(self) -> None:
-        clients, told, found = {proxy.name: proxy for proxy in collab.clients}, {"images": TOLD["images"]}, {}
+        clients, told, found = (
+            {proxy.name: proxy for proxy in collab.clients},
+            {"images": TOLD["images"]},
+            {},
+        )
         carrier = Carrier(clients, config.load().federation, told)
         for megabytes in MEGABYTES:
             carrier.ask("begin", names={"megabytes": megabytes}, pool={})
             found[megabytes] = seconds(carrier, megabytes)
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
-        write_json(folder / names.HISTORY, {str(megabytes): value for megabytes, value in found.items()})
+        write_json(
+            folder / names.HISTORY, {str(megabytes): value for megabytes, value in found.items()}
+        )
 
 
 def over_nvflare(params: config.Params) -> dict[str, float]:
@@ -93,7 +106,9 @@ def allow(kit: Path, classes: list[str]) -> None:
     """Lets these classes in, and takes our deployer out, which would refuse them."""
     file = kit / "local/resources.json"
     resources = json.loads(file.read_text())
-    resources["components"] = [part for part in resources["components"] if part["path"] != names.DEPLOYER]
+    resources["components"] = [
+        part for part in resources["components"] if part["path"] != names.DEPLOYER
+    ]
     file.write_text(json.dumps({**resources, "class_allow_list": classes}))
 
 
@@ -107,9 +122,13 @@ def main() -> None:
     there, rows = over_nvflare(params), []
     around = time.perf_counter() - began - ROUNDS * sum(there.values())
     for megabytes in MEGABYTES:
-        here = seconds(InProcess({client: gate(megabytes).answer for client in params.clients}), megabytes)
+        here = seconds(
+            InProcess({client: gate(megabytes).answer for client in params.clients}), megabytes
+        )
         found = {"inprocess_seconds": here, "nvflare_seconds": there[str(megabytes)]}
-        rows.append({"megabytes": megabytes, **found, "added_seconds": there[str(megabytes)] - here})
+        rows.append(
+            {"megabytes": megabytes, **found, "added_seconds": there[str(megabytes)] - here}
+        )
     publish(NAME, rows, clients=len(params.clients), rounds=ROUNDS, around_seconds=around)
 
 

@@ -38,7 +38,9 @@ BUILD = partial(classifiers.build, "cnn", shape=(28, 28, 1), classes=10, seed=0)
 def images(count: int, seed: int) -> Images:
     rng = np.random.default_rng(seed)
     return Images(
-        rng.integers(0, 256, (count, 28, 28, 1)).astype(np.uint8), rng.integers(0, 10, count), np.arange(count)
+        rng.integers(0, 256, (count, 28, 28, 1)).astype(np.uint8),
+        rng.integers(0, 10, count),
+        np.arange(count),
     )
 
 
@@ -54,7 +56,9 @@ def bare_sgd(model, data, settings) -> None:
 
 def bare_maml(model, data, settings) -> None:
     pixels, labels = data
-    learner = l2l.algorithms.MAML(model, lr=settings.inner_learning_rate, first_order=settings.order == "first").clone()
+    learner = l2l.algorithms.MAML(
+        model, lr=settings.inner_learning_rate, first_order=settings.order == "first"
+    ).clone()
     for step in range(settings.inner_steps):
         rows = slice(step * settings.batch, (step + 1) * settings.batch)
         learner.adapt(F.cross_entropy(learner(pixels[rows]), labels[rows]))
@@ -95,11 +99,18 @@ def measured(name: str, settings, bare, count: int, repeats: int) -> dict:
         work()  # warm
     pairs = [(seconds(ours), seconds(loops)) for _ in range(repeats)]
     whole, least = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
-    return {"algorithm": name, "round_cpu_seconds": whole, "bare_cpu_seconds": least, KEY: whole / least}
+    return {
+        "algorithm": name,
+        "round_cpu_seconds": whole,
+        "bare_cpu_seconds": least,
+        KEY: whole / least,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)

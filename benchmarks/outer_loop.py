@@ -39,28 +39,45 @@ CANDIDATES = {
     **{f"neither, outer {rate:g}": {**NEITHER, "outer_learning_rate": rate} for rate in RATES},
     "EMA": {**NEITHER, "ema": True},
     "cosine": {**NEITHER, "cosine": True},
-    **{f"neither, inner {rate:g}": {**NEITHER, "inner_learning_rate": rate} for rate in (0.01, 0.03, 0.3)},
+    **{
+        f"neither, inner {rate:g}": {**NEITHER, "inner_learning_rate": rate}
+        for rate in (0.01, 0.03, 0.3)
+    },
     **{f"neither, inner steps {steps}": {**NEITHER, "inner_steps": steps} for steps in (1, 5)},
     "neither, first order": {**NEITHER, "order": "first"},
     "neither, 300 rounds": {**NEITHER, "rounds": 300},
     "neither, 300 rounds, first order": {**NEITHER, "rounds": 300, "order": "first"},
 }  # where no outer rate is named, the profile's
-READ = {"fresh": 0, "a third": 1 / 3, "two thirds": 2 / 3, "all rounds": 1}  # {column: share of the rounds}
+READ = {
+    "fresh": 0,
+    "a third": 1 / 3,
+    "two thirds": 2 / 3,
+    "all rounds": 1,
+}  # {column: share of the rounds}
 
 
 def synthetic_sets(params: config.Params, dataset: str, root: Path) -> dict[str, Images]:
     """{client: its released set}."""
     profile = params.profiles[dataset]
-    pool, test = sources.read(dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root)
+    pool, test = sources.read(
+        dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root
+    )
     rng = np.random.default_rng(seeds.derive(params.seed, NAME))
     if test is None:
-        _, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+        _, pool = (
+            pool[rows]
+            for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng)
+        )
     module, made = base.load(GENERATOR), {}
     for client, shard in partitions.cut(pool, params.partition, rng).items():
         budget, space = Budget(*params.budget(client)), release.public_space(profile)
         plan = module.plan(params.generator(dataset, GENERATOR), budget, space)
-        state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(params.seed, GENERATOR, client))
-        made[client] = module.sample(state, profile.images, seeds.derive(params.seed, "sample", client))
+        state = module.fit(
+            shard.train, plan, OsEntropy(), seeds.derive(params.seed, GENERATOR, client)
+        )
+        made[client] = module.sample(
+            state, profile.images, seeds.derive(params.seed, "sample", client)
+        )
     return made
 
 
@@ -85,14 +102,21 @@ def measure(params: config.Params, dataset: str, sets: dict[str, Images], settin
     trained = {client: data[cut[client] :] for client, data in sets.items()}
     held_out = {client: data[: cut[client]] for client, data in sets.items()}
     epsilons = {client: params.clients[client].epsilon for client in sets}
-    task = Task(trained, build, profile.augmentation, epsilons, seeds.derive(params.seed, NAME, dataset))
+    task = Task(
+        trained, build, profile.augmentation, epsilons, seeds.derive(params.seed, NAME, dataset)
+    )
     models = federate("pppfl", task, settings).models
     read = {column: models[round(settings.rounds * share)] for column, share in READ.items()}
-    return {"rounds": settings.rounds, **{column: adapted(model, held_out, build) for column, model in read.items()}}
+    return {
+        "rounds": settings.rounds,
+        **{column: adapted(model, held_out, build) for column, model in read.items()},
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=Path, help="where the raw files lie; else `prepare.root`")
     parser.add_argument("--datasets", nargs="+", default=["digits"])
     parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=list(CANDIDATES))
@@ -108,13 +132,21 @@ def main() -> None:
 
 def _add(key: dict, params: config.Params, sets: dict[str, Images], settings: Meta) -> None:
     """Measures what is not kept under these settings, and keeps it."""
-    used = {**settings.model_dump(), "images": len(next(iter(sets.values()))), "labels": LABELS, "steps": STEPS}
+    used = {
+        **settings.model_dump(),
+        "images": len(next(iter(sets.values()))),
+        "labels": LABELS,
+        "steps": STEPS,
+    }
     if any(key.items() <= row.items() and row["settings"] == used for row in kept(NAME)):
         return
     row = {**key, **measure(params, key["dataset"], sets, settings), "settings": used}
     print(*(value for name, value in row.items() if name != "settings"), flush=True)
     others = [line for line in kept(NAME) if not key.items() <= line.items()]
-    rows = sorted([*others, row], key=lambda line: (line["dataset"], list(CANDIDATES).index(line["candidate"])))
+    rows = sorted(
+        [*others, row],
+        key=lambda line: (line["dataset"], list(CANDIDATES).index(line["candidate"])),
+    )
     keep(NAME, rows, judged_on="synthetic images alone")
 
 

@@ -90,7 +90,9 @@ def hooks(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
     """A function that leaves the clipped sum in `summed_grad`."""
     wrapped = GradSampleModule(copy.deepcopy(model))
     inner = torch.optim.SGD(wrapped.parameters(), lr=1.0)
-    optimiser = DPOptimizer(inner, noise_multiplier=0.0, max_grad_norm=CLIP, expected_batch_size=len(labels))
+    optimiser = DPOptimizer(
+        inner, noise_multiplier=0.0, max_grad_norm=CLIP, expected_batch_size=len(labels)
+    )
 
     def run() -> list[torch.Tensor]:
         optimiser.zero_grad()
@@ -107,9 +109,15 @@ def ghost(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
     )
     inner = torch.optim.SGD(wrapped.parameters(), lr=1.0)
     optimiser = DPOptimizerFastGradientClipping(
-        inner, noise_multiplier=0.0, max_grad_norm=CLIP, expected_batch_size=len(labels), loss_reduction="sum"
+        inner,
+        noise_multiplier=0.0,
+        max_grad_norm=CLIP,
+        expected_batch_size=len(labels),
+        loss_reduction="sum",
     )
-    criterion = DPLossFastGradientClipping(wrapped, optimiser, nn.CrossEntropyLoss(reduction="sum"), "sum")
+    criterion = DPLossFastGradientClipping(
+        wrapped, optimiser, nn.CrossEntropyLoss(reduction="sum"), "sum"
+    )
 
     def run() -> list[torch.Tensor]:
         optimiser.zero_grad()
@@ -132,7 +140,11 @@ def measured(case: str, repeats: int) -> dict:
     found = {name: way() for name, way in ways.items()}
     sums = {name: list(of.values()) if isinstance(of, dict) else of for name, of in found.items()}
     ours = sums.pop("ours")
-    difference = max((a - b).norm().item() / b.norm().item() for other in sums.values() for a, b in zip(ours, other))
+    difference = max(
+        (a - b).norm().item() / b.norm().item()
+        for other in sums.values()
+        for a, b in zip(ours, other)
+    )
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(repeats):
         for name, way in ways.items():
@@ -156,26 +168,38 @@ def in_turn_over_together(case: str, repeats: int) -> float:
     least = [float("inf")] * 2
     for _ in range(repeats):
         each = seconds(lambda: [scaled_sum(model, own) for own in lots])
-        least = [min(pair) for pair in zip(least, (each, seconds(lambda: scaled_sums(model, lots))))]
+        least = [
+            min(pair) for pair in zip(least, (each, seconds(lambda: scaled_sums(model, lots))))
+        ]
     return least[0] / least[1]
 
 
 def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -> float:
     """Rounds and as many gradients in turn, of lots drawn at the same rate, summed. public: the server's images."""
-    changes = {"local_steps": 1, "rounds": repeats + 1, "sampling_rate": LOT / RECORDS, "expected_lot": float(LOT)}
+    changes = {
+        "local_steps": 1,
+        "rounds": repeats + 1,
+        "sampling_rate": LOT / RECORDS,
+        "expected_lot": float(LOT),
+    }
     settings = params.dp_baselines.dpsgd.model_copy(update=changes)
     build = partial(network, "small28/78", **LAST)
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (RECORDS, 28, 28, 1)).astype(np.uint8)
     data = Images(pixels, rng.integers(0, 10, RECORDS), np.arange(RECORDS))
     watched = Public(build(), data[np.arange(public)]) if public else None
-    clients = [dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy()) for _ in range(CLIENTS)]
+    clients = [
+        dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy())
+        for _ in range(CLIENTS)
+    ]
     engine = dpsgd.engine({f"c{number}": client for number, client in enumerate(clients)})
     state = dpsgd_server.start(state_of(build()), settings, watched, CLIENTS)
     model, images, labels = build(), *lot(RECORDS, 28, 1)
     whole, gradients = [], []
     for _ in range(repeats + 1):
-        whole.append(seconds(lambda: dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked)))))
+        whole.append(
+            seconds(lambda: dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked))))
+        )
         sizes = rng.binomial(RECORDS, LOT / RECORDS, CLIENTS)
         lots = [Lot(images[:size].clone(), labels[:size], clipped(CLIP)) for size in sizes]
         gradients.append(seconds(partial(scaled_sums, model, lots)))
@@ -183,7 +207,9 @@ def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     arguments = parser.parse_args()
@@ -193,7 +219,9 @@ def main() -> None:
     found = {
         "round_over_gradients": round_over_gradients(params, arguments.repeats),
         "with_public_images": round_over_gradients(params, arguments.repeats, PUBLIC),
-        "in_turn_over_together": {case: in_turn_over_together(case, arguments.repeats) for case in TOGETHER},
+        "in_turn_over_together": {
+            case: in_turn_over_together(case, arguments.repeats) for case in TOGETHER
+        },
     }
     show(rows, **found)
     found["cases"] = {row.pop("case"): row for row in rows}

@@ -28,9 +28,15 @@ LEVELS = 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
-    parser.add_argument("--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=GENERATORS)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it"
+    )
+    parser.add_argument(
+        "--generators", nargs="+", default=["dp_moments", "dp_merf"], choices=GENERATORS
+    )
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--records", type=int, default=12_000)
@@ -45,7 +51,12 @@ def main() -> None:
         train, _ = sources.read(dataset, **public, root=arguments.images)
         for generator in arguments.generators:
             for epsilon in arguments.epsilons:
-                key = {"generator": generator, "dataset": dataset, "records": arguments.records, "epsilon": epsilon}
+                key = {
+                    "generator": generator,
+                    "dataset": dataset,
+                    "records": arguments.records,
+                    "epsilon": epsilon,
+                }
                 shard = synthesis_utility.client(key, arguments.seed, train)
                 path = arguments.folder / f"{dataset}-{generator}-epsilon{epsilon:g}.png"
                 _draw(params, key, arguments.seed, shard, path)
@@ -60,7 +71,9 @@ def _draw(params: config.Params, key: dict, seed: int, shard, path: Path) -> Non
     sheet = export.grid(made, params.profiles[key["dataset"]].classes).convert("L")
     sheet.quantize(LEVELS, dither=Image.Dither.NONE).save(path, optimize=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{path}: {seconds:.0f} CPU-seconds; the process so far {peak:.2f} GiB at most", flush=True)
+    print(
+        f"{path}: {seconds:.0f} CPU-seconds; the process so far {peak:.2f} GiB at most", flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,12 @@ from pipelines.training import classifier, classify
 
 NAME = "synthesis_utility"
 IMAGES = 20_000  # synthetic images, as many for every generator
-RECIPE = {"epochs": 8, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}  # 1,256 steps of Adam
+RECIPE = {
+    "epochs": 8,
+    "batch": 128,
+    "learning_rate": 2e-3,
+    "one_cycle": True,
+}  # 1,256 steps of Adam
 HIDDEN = ("settings", "runs")
 NOT_PRIVATE = ("real", "gan")  # whatever the epsilon; theirs stands as none
 # set before anything was measured here: {(generator, data set, records): {epsilon: accuracy}}
@@ -70,7 +75,13 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
     model = classify.new(profile, seed)
     classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     accuracy = scores(model, test)["accuracy"]
-    return {"seed": seed, "accuracy": accuracy, "itself": itself, "fid": fid(made, test), "cpu_seconds": seconds}
+    return {
+        "seed": seed,
+        "accuracy": accuracy,
+        "itself": itself,
+        "fid": fid(made, test),
+        "cpu_seconds": seconds,
+    }
 
 
 def client(key: dict, seed: int, train: Images) -> Images:
@@ -81,7 +92,9 @@ def client(key: dict, seed: int, train: Images) -> Images:
 
 def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[str, np.ndarray]:
     module = base.load(key["generator"])
-    return module.fit(shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]))
+    return module.fit(
+        shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"])
+    )
 
 
 def planned(params: config.Params, key: dict) -> base.Plan:
@@ -96,7 +109,9 @@ def planned(params: config.Params, key: dict) -> base.Plan:
 def fid(made: Images, test: Images) -> float:
     """Of our own extractor (`small_gray`), between as many images as the test set has; no other's FID compares."""
     network = SmallGray("small_gray", ["features"])
-    sides = (image_quality.features(network, data[: len(test)])["features"] for data in (made, test))
+    sides = (
+        image_quality.features(network, data[: len(test)])["features"] for data in (made, test)
+    )
     statistics = [fid_features_to_statistics(x) for x in sides]
     return float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"])
 
@@ -140,7 +155,10 @@ def best(rows: list[dict]) -> dict[str, str]:
         if line["epsilon"] is None:
             continue
         cell = (line["dataset"], line["records"], line["epsilon"])
-        for value, how in ((line["accuracy"], "a classifier on the images of"), (line["itself"], "the classifier of")):
+        for value, how in (
+            (line["accuracy"], "a classifier on the images of"),
+            (line["itself"], "the classifier of"),
+        ):
             if value is not None:
                 found[cell] = max(found.get(cell, (0.0, "")), (value, f"{how} {line['generator']}"))
     return {
@@ -150,17 +168,25 @@ def best(rows: list[dict]) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it"
+    )
     default = ["real", "dp_moments", "dp_merf", "dp_teacher", "datalens"]
     parser.add_argument("--generators", nargs="+", default=default, choices=["real", *GENERATORS])
-    parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"], choices=PUBLISHED["best"])
+    parser.add_argument(
+        "--datasets", nargs="+", default=["mnist", "fashion_mnist"], choices=PUBLISHED["best"]
+    )
     parser.add_argument("--epsilons", nargs="+", type=_epsilon, default=[1.0, 10.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     params = config.load()
-    for seed, dataset, train, test in cells(params, arguments.datasets, arguments.seeds, arguments.images):
+    for seed, dataset, train, test in cells(
+        params, arguments.datasets, arguments.seeds, arguments.images
+    ):
         for key in _keys(arguments, dataset):
             _add(params, key, seed, train, test)
     rows = kept(NAME)
@@ -188,10 +214,20 @@ def _add(params: config.Params, key: dict, seed: int, train: Images, test: Image
         return
     with redirect_stdout(io.StringIO()):  # the generators' own lines
         run = measure(params, key, seed, train, test)
-    print(*key.values(), f"seed {seed}: {run['accuracy']:.4f} in {run['cpu_seconds']:.0f} CPU-seconds", flush=True)
-    runs = sorted([*_runs(key, settings), run], key=lambda run: run["seed"])  # read anew: others may have written
-    others = [line for line in kept(NAME) if any(line[name] != value for name, value in key.items())]
-    rows = sorted([*others, row(key, settings, runs)], key=lambda line: [str(line[name]) for name in key])
+    print(
+        *key.values(),
+        f"seed {seed}: {run['accuracy']:.4f} in {run['cpu_seconds']:.0f} CPU-seconds",
+        flush=True,
+    )
+    runs = sorted(
+        [*_runs(key, settings), run], key=lambda run: run["seed"]
+    )  # read anew: others may have written
+    others = [
+        line for line in kept(NAME) if any(line[name] != value for name, value in key.items())
+    ]
+    rows = sorted(
+        [*others, row(key, settings, runs)], key=lambda line: [str(line[name]) for name in key]
+    )
     keep(NAME, rows, **best(rows))
 
 

@@ -23,29 +23,46 @@ from pipelines.synthesis import base, release
 from pipelines.training import classify
 
 
-def accuracy(params: config.Params, generator: str, epsilon: float, seed: int, dataset: str = "digits") -> float:
+def accuracy(
+    params: config.Params, generator: str, epsilon: float, seed: int, dataset: str = "digits"
+) -> float:
     """One seed: deal, release, sample, pool, train, test."""
     profile = params.profiles[dataset]
     pool, test = sources.read(
-        dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=Path(params.prepare.root)
+        dataset,
+        name=profile.source,
+        classes=profile.classes,
+        shape=profile.shape,
+        root=Path(params.prepare.root),
     )
     rng = np.random.default_rng(seeds.derive(seed, "synthetic_only"))
     if test is None:
-        test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+        test, pool = (
+            pool[rows]
+            for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng)
+        )
     module = base.load(generator)
     budget, space = Budget(epsilon, params.privacy.delta), release.public_space(profile)
     plan = module.plan(params.generator(dataset, generator), budget, space)
     sets = []
     for client, shard in partitions.cut(pool, params.partition, rng).items():
         state = module.fit(shard.train, plan, OsEntropy(), seeds.derive(seed, generator, client))
-        sets.append(module.sample(state, params.profiles[dataset].images, seeds.derive(seed, "sample", client)))
-    model = classify.on_synthetic(labelled_images.concatenate(sets), profile, params.training(dataset, "pooled"), seed)
+        sets.append(
+            module.sample(
+                state, params.profiles[dataset].images, seeds.derive(seed, "sample", client)
+            )
+        )
+    model = classify.on_synthetic(
+        labelled_images.concatenate(sets), profile, params.training(dataset, "pooled"), seed
+    )
     return scores(model, test)["accuracy"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generators", nargs="+", default=["dp_moments", "datalens"], choices=GENERATORS)
+    parser.add_argument(
+        "--generators", nargs="+", default=["dp_moments", "datalens"], choices=GENERATORS
+    )
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
@@ -54,10 +71,22 @@ def main() -> None:
     for generator in arguments.generators:
         for epsilon in arguments.epsilons:
             with redirect_stdout(io.StringIO()):  # the generators' own lines
-                runs = [accuracy(params, generator, epsilon, seed) for seed in range(arguments.seeds)]
+                runs = [
+                    accuracy(params, generator, epsilon, seed) for seed in range(arguments.seeds)
+                ]
             mean, spread = float(np.mean(runs)), float(np.std(runs))
-            rows.append({"generator": generator, "epsilon": epsilon, "accuracy": mean, "spread": spread, "runs": runs})
-    publish("synthetic_only", rows, seeds=arguments.seeds, dataset="digits", delta=params.privacy.delta)
+            rows.append(
+                {
+                    "generator": generator,
+                    "epsilon": epsilon,
+                    "accuracy": mean,
+                    "spread": spread,
+                    "runs": runs,
+                }
+            )
+    publish(
+        "synthetic_only", rows, seeds=arguments.seeds, dataset="digits", delta=params.privacy.delta
+    )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ from pipelines.synthesis.datalens.ensemble import SIZES, Ensemble, Recipe
 TEACHERS_ASKED, BATCH, UPDATES = 800, 15, 2
 SHAPE, CLASSES, HIDDEN = (28, 28, 1), 10, 32
 RECORDS = 15  # per teacher
-BALLOT = partial(votes.vote, top_k=200, clip=1e-5, stochastic=True)  # k, c: DataLens, MNIST, epsilon 1
+BALLOT = partial(
+    votes.vote, top_k=200, clip=1e-5, stochastic=True
+)  # k, c: DataLens, MNIST, epsilon 1
 NETWORKS = ("paper", "compact")
 REFERENCE, PLAIN = "reference's loop", "loop, losses evaluated once"
 
@@ -40,20 +42,29 @@ REFERENCE, PLAIN = "reference's loop", "loop, losses evaluated once"
 class Loop:
     """The reference's way, for `count` teachers."""
 
-    def __init__(self, network: str, generator: PaperGenerator, count: int, *, reevaluated: bool = False):
+    def __init__(
+        self, network: str, generator: PaperGenerator, count: int, *, reevaluated: bool = False
+    ):
         self.generator, self.reevaluated = generator, reevaluated
         self.teachers = [TEACHERS[network](SHAPE, CLASSES, HIDDEN) for _ in range(count)]
-        for parameter in (parameter for teacher in self.teachers for parameter in teacher.parameters()):
+        for parameter in (
+            parameter for teacher in self.teachers for parameter in teacher.parameters()
+        ):
             torch.nn.init.normal_(parameter, std=0.02)
         self.optimisers = [
-            torch.optim.Adam(teacher.parameters(), lr=1e-3, betas=(0.5, 0.999)) for teacher in self.teachers
+            torch.optim.Adam(teacher.parameters(), lr=1e-3, betas=(0.5, 0.999))
+            for teacher in self.teachers
         ]
         data = records(count)
-        self.images = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).unflatten(0, (count, RECORDS))
+        self.images = (
+            torch.from_numpy(data.pixels).permute(0, 3, 1, 2).unflatten(0, (count, RECORDS))
+        )
         self.labels = torch.from_numpy(data.labels).unflatten(0, (count, RECORDS))
 
     def step(self, z: torch.Tensor, labels: torch.Tensor) -> None:
-        for teacher, optimiser, images, own in zip(self.teachers, self.optimisers, self.images, self.labels):
+        for teacher, optimiser, images, own in zip(
+            self.teachers, self.optimisers, self.images, self.labels
+        ):
             for _ in range(UPDATES):
                 optimiser.zero_grad()
                 self._loss(teacher, images, own, z, labels).backward()
@@ -77,7 +88,9 @@ class Ours:
 
     def __init__(self, network: str, count: int):
         recipe = Recipe(network, SHAPE, CLASSES, HIDDEN, count=count, learning_rate=1e-3, seed=0)
-        self.ensemble = Ensemble(recipe, records(count), np.repeat(np.arange(count), RECORDS), BALLOT)
+        self.ensemble = Ensemble(
+            recipe, records(count), np.repeat(np.arange(count), RECORDS), BALLOT
+        )
 
     def step(self, fakes: torch.Tensor, labels: torch.Tensor) -> None:
         self.ensemble.poll(fakes.numpy(), labels.numpy(), UPDATES)
@@ -150,9 +163,15 @@ def main() -> None:
         loops = {REFERENCE: True, PLAIN: False}
         for name, reevaluated in loops.items():
             loop = Loop(network, generator, sampled["loop"], reevaluated=reevaluated)
-            variants[network, name], teachers[network, name] = partial(loop.step, z, labels), sampled["loop"]
+            variants[network, name], teachers[network, name] = (
+                partial(loop.step, z, labels),
+                sampled["loop"],
+            )
         ours = Ours(network, sampled["ours"])
-        variants[network, "ours"], teachers[network, "ours"] = partial(ours.step, fakes, labels), sampled["ours"]
+        variants[network, "ours"], teachers[network, "ours"] = (
+            partial(ours.step, fakes, labels),
+            sampled["ours"],
+        )
     times = {key: [] for key in (*variants, "once")}
     peaks = []
     for _ in range(arguments.rounds + 1):
@@ -162,7 +181,9 @@ def main() -> None:
         peaks.append(peak())
     once = min(times["once"][1:])  # the first round warms up
     each = {key: min(times[key][1:]) / teachers[key] for key in variants}
-    whole = {key: each[key] * TEACHERS_ASKED + (once if key[1] == "ours" else 0) for key in variants}
+    whole = {
+        key: each[key] * TEACHERS_ASKED + (once if key[1] == "ours" else 0) for key in variants
+    }
     ratios = {key: whole[key[0], REFERENCE] / whole[key] for key in variants}
     plain = {name: whole[name, PLAIN] / whole[name, "ours"] for name in NETWORKS}
     rows = [

@@ -26,27 +26,43 @@ from pipelines import config
 from pipelines.config.dp import DP_BASELINES
 from pipelines.errors import UserError, told_in_a_sentence
 
-INTERRUPTED = "Interrupted. Runs that were done are kept, and DVC keeps the stages of this one that were."
+INTERRUPTED = (
+    "Interrupted. Runs that were done are kept, and DVC keeps the stages of this one that were."
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m experiments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=catalogue.EXPERIMENTS)
     parser.add_argument("--datasets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument(
-        "--generators", nargs="+", default=list(PRIVATE), choices=PRIVATE, help="of table2, 4, 5 and figure2, 4"
+        "--generators",
+        nargs="+",
+        default=list(PRIVATE),
+        choices=PRIVATE,
+        help="of table2, 4, 5 and figure2, 4",
     )
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
-    parser.add_argument("--publish-private", action="store_true", help="also data sets that are no public benchmark")
+    parser.add_argument(
+        "--publish-private", action="store_true", help="also data sets that are no public benchmark"
+    )
     given = parser.parse_args()
     with told_in_a_sentence(interrupted=INTERRUPTED):
         params = config.load()
         _check(params, given)
         generators = tuple(name for name in PRIVATE if name in given.generators)
-        asked = Asked(tuple(given.datasets), tuple(given.seeds), tuple(params.clients), given.images, generators)
+        asked = Asked(
+            tuple(given.datasets),
+            tuple(given.seeds),
+            tuple(params.clients),
+            given.images,
+            generators,
+        )
         runner.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, asked, params)
         publish(given.name, params)
@@ -61,7 +77,9 @@ def measure(name: str, asked: Asked, params: config.Params) -> None:
     bar = tqdm([pair for pair in planned if not store.found(kept, *pair)], desc=name, mininterval=1)
     for run, settings in bar:
         with runner.restored():
-            runner.reproduce(f"{name}-{run.name}-{settings['parameters']}", run, bar.set_postfix_str)
+            runner.reproduce(
+                f"{name}-{run.name}-{settings['parameters']}", run, bar.set_postfix_str
+            )
             figures = collect.figures(parameters.resolved(params, run.overrides), run)
         store.keep(name, run, settings, figures)
 
@@ -73,7 +91,9 @@ def publish(name: str, params: config.Params) -> None:
     of = {field: tuple(dict.fromkeys(row[field] for row in kept)) for field in ("dataset", "seed")}
     known = [dataset for dataset in of["dataset"] if dataset in params.profiles]
     plan = STORES[origin](Asked(tuple(known), of["seed"], tuple(params.clients)))
-    rows = [row for run in plan if (row := store.found(kept, run, parameters.settings(params, run)))]
+    rows = [
+        row for run in plan if (row := store.found(kept, run, parameters.settings(params, run)))
+    ]
     if len(rows) < len(kept):
         print(f"{len(kept) - len(rows)} runs kept under other parameters are left out.")
     catalogue.write(name, sorted(rows, key=lambda row: (row["dataset"], row["seed"])))
@@ -83,7 +103,9 @@ def publish(name: str, params: config.Params) -> None:
 def _check(params: config.Params, given: argparse.Namespace) -> None:
     for dataset in given.datasets:
         if dataset not in params.profiles:
-            raise UserError(f"The '--datasets' argument must be of {list(params.profiles)}. Got {dataset!r} instead.")
+            raise UserError(
+                f"The '--datasets' argument must be of {list(params.profiles)}. Got {dataset!r} instead."
+            )
         if not params.profiles[dataset].is_public and not given.publish_private:
             raise UserError(
                 f"{dataset} is no public benchmark: its clients' scores would stand in {store.RESULTS}, which Git "
@@ -98,6 +120,9 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    for ending in (signal.SIGTERM, signal.SIGINT):  # SIGINT is ignored in what a script has put in the background
+    for ending in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # SIGINT is ignored in what a script has put in the background
         signal.signal(ending, signal.default_int_handler)  # params.yaml is put back then, too
     main()

@@ -41,7 +41,12 @@ EXPERIMENTS = {
         plots.differences,
     ),
     "table4": Experiment(
-        "table2", "Table IV: where the data flows", notes.TABLE4, tables.table4, pages.FLOWS, plots.differences
+        "table2",
+        "Table IV: where the data flows",
+        notes.TABLE4,
+        tables.table4,
+        pages.FLOWS,
+        plots.differences,
     ),
     "table5": Experiment(
         "table5",
@@ -60,7 +65,12 @@ EXPERIMENTS = {
         plots.stabilisers,
     ),
     "figure4": Experiment(
-        "table2", "Fig. 4: gain against local accuracy", notes.FIGURE4, tables.figure4, pages.GAINS, plots.gains
+        "table2",
+        "Fig. 4: gain against local accuracy",
+        notes.FIGURE4,
+        tables.figure4,
+        pages.GAINS,
+        plots.gains,
     ),
     "roads": Experiment(
         "roads",
@@ -85,7 +95,10 @@ def write(name: str, rows: list[dict]) -> None:
     """NAME.csv, NAME.md and NAME.png in the folder of results, from kept runs."""
     experiment = EXPERIMENTS[name]
     table = experiment.table(rows)
-    seeds = {dataset: sorted({row["seed"] for row in own}) for dataset, own in by(rows, "dataset").items()}
+    seeds = {
+        dataset: sorted({row["seed"] for row in own})
+        for dataset, own in by(rows, "dataset").items()
+    }
     write_csv(store.RESULTS / f"{name}.csv", table)
     page = pages.page(name, experiment.title, experiment.notes, experiment.columns, table, seeds)
     write_text(store.RESULTS / f"{name}.md", page)

@@ -18,7 +18,12 @@ from pipelines.training import classify
 from pipelines.training.tensors import device, with_state
 
 METHOD = ("candidates", "bmta", "bmt_f1", "epsilon_max", "guarantee")
-STUDY = ("algorithms", "labels", "skipped", "cells")  # of results.json of clients that were held out
+STUDY = (
+    "algorithms",
+    "labels",
+    "skipped",
+    "cells",
+)  # of results.json of clients that were held out
 COST = ("rounds", "bytes_down", "bytes_up", "seconds", "seconds_at_home")
 
 
@@ -34,15 +39,23 @@ def figures(params: Params, run: Run) -> dict:
     folders = collect.method_folders(params, run.dataset)
     found = {"methods": {method: _method(folders[method], run.rounds) for method in run.methods}}
     if run.rounds:
-        found["shared_per_round"] = {name: _shared(params, run.dataset, name) for name in params.synthesis.generators}
-        found["query_per_round"] = {name: _query(run.dataset, name) for name in params.synthesis.generators}
+        found["shared_per_round"] = {
+            name: _shared(params, run.dataset, name) for name in params.synthesis.generators
+        }
+        found["query_per_round"] = {
+            name: _query(run.dataset, name) for name in params.synthesis.generators
+        }
     if run.fidelity:
         found["fidelity"] = _fidelity(params, run.dataset)
     if run.newcomers:
         (generator,) = params.synthesis.generators
         folder = paths.new_clients(run.dataset, generator)
         study, costs = read_json(folder / "results.json"), read_json(folder / paths.COST)
-        found["newcomers"] = {"generator": generator, **{name: study[name] for name in STUDY}, **costs}
+        found["newcomers"] = {
+            "generator": generator,
+            **{name: study[name] for name in STUDY},
+            **costs,
+        }
     return found
 
 
@@ -64,7 +77,9 @@ def _method(folder, rounds: bool) -> dict:
     found["upper_bound"] = content.get("upper_bound", False)
     if rounds:
         curve = [row for row in read_csv(folder / "rounds.csv") if row["accuracy_after"]]
-        found["curve"] = [{name: float(row[name]) for name in ("round", "accuracy_after")} for row in curve]
+        found["curve"] = [
+            {name: float(row[name]) for name in ("round", "accuracy_after")} for row in curve
+        ]
     return {**found, "clients": clients}
 
 
@@ -92,12 +107,16 @@ def _fidelity(params: Params, dataset: str) -> dict:
     return {
         "judge_accuracy": scores(network, everyone)["accuracy"],
         "inception_score_real": inception.score(network, everyone),
-        "clients": {name: {client: one(client, name) for client in params.clients} for name in generators},
+        "clients": {
+            name: {client: one(client, name) for client in params.clients} for name in generators
+        },
     }
 
 
 def _client(dataset: str, network, client: str, generator: str) -> dict[str, float]:
     quality = read_json(paths.quality(dataset, client, generator) / "quality.json")
     made = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz")
-    fids = {name: np.nan if quality[name] is None else quality[name] for name in ("fid", "fid_floor")}
+    fids = {
+        name: np.nan if quality[name] is None else quality[name] for name in ("fid", "fid_floor")
+    }
     return {**fids, "inception_score": inception.score(network, made)}

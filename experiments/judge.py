@@ -20,7 +20,10 @@ SEED = 0
 
 
 def trained(params: Params, dataset: str) -> nn.Module:
-    pool, profile = labelled_images.load(paths.prepared(dataset) / "pool.npz"), params.profiles[dataset]
+    pool, profile = (
+        labelled_images.load(paths.prepared(dataset) / "pool.npz"),
+        params.profiles[dataset],
+    )
     network = classify.new(profile, SEED, device(params.device))
     stamp = hashlib.sha256(f"{releases.digest(pool)} {RECIPE} {network}".encode()).hexdigest()[:16]
     folder = paths.SCRATCH / "judges" / f"{dataset}-{stamp}"

@@ -8,7 +8,9 @@ _UNIT = (
     "difference is in each seed says whether another seed could turn it."
 )
 _LOCAL = "Differences are to `local`, each client alone, for up to five times the epochs of the others' fine-tuning{}."
-_ALONE = _LOCAL.format(", and to `random_init`, each client alone with the same fine-tuning as they")
+_ALONE = _LOCAL.format(
+    ", and to `random_init`, each client alone with the same fine-tuning as they"
+)
 _ACCOUNTED = (
     "Epsilon is the largest that one client's release costs: unit one record, add or remove one record, delta as "
     "`privacy.delta` says; {how}. Two generators on the same records cost a client both. What trains on real records "

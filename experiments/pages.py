@@ -21,7 +21,9 @@ def interval(header: str, field: str) -> Column:
     def shown(row: dict) -> str:
         if row[field] is None:
             return "–"
-        return "{} [{}, {}]".format(*(number(row[f"{field}{end}"], "+.3f") for end in ("", "_low", "_high")))
+        return "{} [{}, {}]".format(
+            *(number(row[f"{field}{end}"], "+.3f") for end in ("", "_low", "_high"))
+        )
 
     return header, shown
 
@@ -45,7 +47,12 @@ EVERYONES = [
     figure("before it, global test set", "global_before"),
     figure("after it, global test set", "global_after"),
 ]
-LATER = ("after it, global test set", "up", "down", "seconds")  # earlier runs may have none: then there is no column
+LATER = (
+    "after it, global test set",
+    "up",
+    "down",
+    "seconds",
+)  # earlier runs may have none: then there is no column
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),
@@ -142,10 +149,19 @@ GAINS = [
 
 
 def page(
-    name: str, title: str, notes: str, columns: list[Column], rows: list[dict], seeds: dict[str, list[int]]
+    name: str,
+    title: str,
+    notes: str,
+    columns: list[Column],
+    rows: list[dict],
+    seeds: dict[str, list[int]],
 ) -> str:
     """The whole file. rows: of a table of `tables.py`. seeds: of each data set's runs."""
-    shown = [(header, show) for header, show in columns if header not in LATER or any(show(row) != "–" for row in rows)]
+    shown = [
+        (header, show)
+        for header, show in columns
+        if header not in LATER or any(show(row) != "–" for row in rows)
+    ]
     parts = [f"# {title}", f"`python -m experiments {name}`", *notes.split("\n\n")]
     for dataset, own in by(rows, "dataset").items():
         told = ", ".join(map(str, seeds[dataset]))

@@ -35,16 +35,36 @@ TABLE3 = _table(  # BMTA alone; no CIFAR-100
 )
 TABLE4 = _table(
     {
-        "local, secret / secret": ((0.8292, 0.8412), (0.6896, 0.7136), (0.5959, 0.6130), (0.2721, 0.2998)),
-        "local, synthetic / secret": ((0.3021, 0.3371), (0.0716, 0.0838), (0.1450, 0.1578), (0.0067, 0.0100)),
-        "collaborative, synthetic / secret": ((0.2689, 0.3157), (0.0476, 0.1231), (0.0500, 0.1417), (0.0089, 0.0100)),
+        "local, secret / secret": (
+            (0.8292, 0.8412),
+            (0.6896, 0.7136),
+            (0.5959, 0.6130),
+            (0.2721, 0.2998),
+        ),
+        "local, synthetic / secret": (
+            (0.3021, 0.3371),
+            (0.0716, 0.0838),
+            (0.1450, 0.1578),
+            (0.0067, 0.0100),
+        ),
+        "collaborative, synthetic / secret": (
+            (0.2689, 0.3157),
+            (0.0476, 0.1231),
+            (0.0500, 0.1417),
+            (0.0089, 0.0100),
+        ),
         "collaborative, synthetic + fine-tuning / secret": (
             (0.9223, 0.9051),
             (0.7267, 0.7938),
             (0.5510, 0.7124),
             (0.2142, 0.3028),
         ),
-        "collaborative, secret / secret": ((0.9360, 0.9645), (0.8730, 0.8972), (0.7427, 0.8083), (0.4520, 0.5416)),
+        "collaborative, secret / secret": (
+            (0.9360, 0.9645),
+            (0.8730, 0.8972),
+            (0.7427, 0.8083),
+            (0.4520, 0.5416),
+        ),
     }
 )
 TABLE5 = {  # the data set is not named: {epsilons: (BMT-F1, BMTA, inception score, FID)}

@@ -55,9 +55,17 @@ def settings(params: Params, run: Run) -> dict:
 
 def _blocks(params: Params, run: Run) -> dict:
     profile = params.profiles[run.dataset].model_dump()
-    trained = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if target.startswith("train_baseline")}
+    trained = {
+        target.partition(f"@{run.dataset}-")[2]
+        for target in run.targets
+        if target.startswith("train_baseline")
+    }
     generators = params.synthesis.generators
-    noisy = [target.rpartition("-")[2] for target in run.targets if target.startswith("train_dp_baseline")]
+    noisy = [
+        target.rpartition("-")[2]
+        for target in run.targets
+        if target.startswith("train_dp_baseline")
+    ]
     return (
         _noisy(params, run, noisy)
         | _newcomers(params, run)
@@ -67,10 +75,16 @@ def _blocks(params: Params, run: Run) -> dict:
             "partition": params.partition.model_dump(),
             "test_fraction": params.prepare.test_fraction,
             "profile": {
-                key: profile[key] for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
+                key: profile[key]
+                for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
             },
-            "training": {name: _training(params, run, name) for name in ("meta", "fine_tune", *sorted(trained))},
-            "generators": {name: params.generator(run.dataset, name).model_dump() for name in generators},
+            "training": {
+                name: _training(params, run, name)
+                for name in ("meta", "fine_tune", *sorted(trained))
+            },
+            "generators": {
+                name: params.generator(run.dataset, name).model_dump() for name in generators
+            },
             "versions": {name: base.load(name).VERSION for name in generators},
             "quality": params.quality.model_dump() if run.fidelity else None,
         }
@@ -84,8 +98,14 @@ def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
     from pipelines.federation import noisy_run  # torch: seconds, that a refusal need not take
 
     trained = {name: _training(params, run, name) for name in algorithms}
-    versions = {name: noisy_run.family(params.training(run.dataset, name)).VERSION for name in algorithms}
-    return {"public_fraction": params.public_fraction(run.dataset), "noisy": trained, "noisy_versions": versions}
+    versions = {
+        name: noisy_run.family(params.training(run.dataset, name)).VERSION for name in algorithms
+    }
+    return {
+        "public_fraction": params.public_fraction(run.dataset),
+        "noisy": trained,
+        "noisy_versions": versions,
+    }
 
 
 def _newcomers(params: Params, run: Run) -> dict:

@@ -11,7 +11,16 @@ from pipelines.config.dp import DP_BASELINES
 
 EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)  # of the five clients: the paper says 1 to 10
 PRIVATE = ("dp_moments", "datalens")  # the quicker first
-FEDERATED = ("fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "pppfl_paper", "reptile", "sda_fl")
+FEDERATED = (
+    "fedavg",
+    "fednova",
+    "fedprox",
+    "scaffold",
+    "fedmeta",
+    "pppfl_paper",
+    "reptile",
+    "sda_fl",
+)
 OTHERS = ("pooled", "single")
 BESIDE = ("fedavg", "pooled", "local", "random_init")  # of the roads
 PUBLIC = 0.05  # of the training images, for the noisy algorithms that look at some
@@ -24,7 +33,11 @@ HANDED_OUT = {  # to newcomers; the last is the bar
     300: ("pppfl", "fedavg", "pooled", "random_init"),
 }
 BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
-GROUPS = {"1-5": (1.0, 2.0, 3.0, 4.0, 5.0), "6-10": (6.0, 7.0, 8.0, 9.0, 10.0), "inf": (float("inf"),)}
+GROUPS = {
+    "1-5": (1.0, 2.0, 3.0, 4.0, 5.0),
+    "6-10": (6.0, 7.0, 8.0, 9.0, 10.0),
+    "inf": (float("inf"),),
+}
 STABILISERS = {  # [ema, cosine] of PPPFL
     "neither": (False, False),
     "EMA": (True, False),
@@ -87,10 +100,21 @@ def table5(asked: Asked) -> Iterator[Run]:
         for group, values in GROUPS.items():
             order = np.random.default_rng(seeds.derive(seed, "table5", group)).permutation(values)
             budgets = dict(zip(asked.clients, cycle(map(float, order))))
-            overrides = {**_setting(asked, dataset, seed, (generator,), budgets), "fine_tune.every": None}
+            overrides = {
+                **_setting(asked, dataset, seed, (generator,), budgets),
+                "fine_tune.every": None,
+            }
             checks = (f"check_quality@{dataset}-{client}-{generator}" for client in asked.clients)
             targets, reported = (*_pppfl(dataset, (generator,)), *checks), _reported((generator,))
-            yield Run(dataset, seed, of_images(generator, group), overrides, targets, reported, fidelity=True)
+            yield Run(
+                dataset,
+                seed,
+                of_images(generator, group),
+                overrides,
+                targets,
+                reported,
+                fidelity=True,
+            )
 
 
 def figure2(asked: Asked) -> Iterator[Run]:
@@ -100,7 +124,9 @@ def figure2(asked: Asked) -> Iterator[Run]:
             switches = {"meta.ema": ema, "meta.cosine": cosine, "fine_tune.every": 10}
             overrides = {**_setting(asked, dataset, seed, (generator,)), **switches}
             targets, reported = _pppfl(dataset, (generator,)), _reported((generator,))
-            yield Run(dataset, seed, of_images(generator, name), overrides, targets, reported, rounds=True)
+            yield Run(
+                dataset, seed, of_images(generator, name), overrides, targets, reported, rounds=True
+            )
 
 
 def roads(asked: Asked) -> Iterator[Run]:
@@ -114,8 +140,19 @@ def roads(asked: Asked) -> Iterator[Run]:
             "fine_tune.every": None,
         }
         noisy = (f"train_dp_baseline@{dataset}-{name}" for name in DP_BASELINES)
-        targets = (*_pppfl(dataset, (PRIVATE[0],)), *(f"train_baseline@{dataset}-{name}" for name in BESIDE), *noisy)
-        yield Run(dataset, seed, "roads", overrides, targets, (*_reported((PRIVATE[0],), *BESIDE), *DP_BASELINES))
+        targets = (
+            *_pppfl(dataset, (PRIVATE[0],)),
+            *(f"train_baseline@{dataset}-{name}" for name in BESIDE),
+            *noisy,
+        )
+        yield Run(
+            dataset,
+            seed,
+            "roads",
+            overrides,
+            targets,
+            (*_reported((PRIVATE[0],), *BESIDE), *DP_BASELINES),
+        )
 
 
 def newcomers(asked: Asked) -> Iterator[Run]:
@@ -125,10 +162,20 @@ def newcomers(asked: Asked) -> Iterator[Run]:
         for dataset, seed in _cells(asked):
             overrides = {
                 **_setting(asked, dataset, seed, (generator,)),
-                **dict.fromkeys(("meta.rounds", "baselines.fedmeta.rounds", "baselines.fedavg.rounds"), rounds),
+                **dict.fromkeys(
+                    ("meta.rounds", "baselines.fedmeta.rounds", "baselines.fedavg.rounds"), rounds
+                ),
                 "new_clients.algorithms": list(HANDED_OUT[rounds]),
             }
-            yield Run(dataset, seed, variant, overrides, (f"new_clients@{dataset}-{generator}",), (), newcomers=True)
+            yield Run(
+                dataset,
+                seed,
+                variant,
+                overrides,
+                (f"new_clients@{dataset}-{generator}",),
+                (),
+                newcomers=True,
+            )
 
 
 def of_images(generator: str, name: str) -> str:
@@ -148,9 +195,17 @@ STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
 
 def _all_methods(asked: Asked, generator: str, algorithms: tuple[str, ...]) -> Iterator[Run]:
     for dataset, seed in _cells(asked):
-        overrides = {**_setting(asked, dataset, seed, (generator,)), "baselines.algorithms": list(algorithms)}
-        targets = (*_pppfl(dataset, (generator,)), *(f"train_baseline@{dataset}-{name}" for name in algorithms))
-        yield Run(dataset, seed, generator, overrides, targets, _reported((generator,), *algorithms))
+        overrides = {
+            **_setting(asked, dataset, seed, (generator,)),
+            "baselines.algorithms": list(algorithms),
+        }
+        targets = (
+            *_pppfl(dataset, (generator,)),
+            *(f"train_baseline@{dataset}-{name}" for name in algorithms),
+        )
+        yield Run(
+            dataset, seed, generator, overrides, targets, _reported((generator,), *algorithms)
+        )
 
 
 def _cells(asked: Asked) -> Iterator[tuple[str, int]]:
@@ -164,7 +219,11 @@ def _by_generator(asked: Asked) -> Iterator[tuple[str, str, int]]:
 
 
 def _setting(
-    asked: Asked, dataset: str, seed: int, generators: tuple[str, ...], budgets: dict[str, float] | None = None
+    asked: Asked,
+    dataset: str,
+    seed: int,
+    generators: tuple[str, ...],
+    budgets: dict[str, float] | None = None,
 ) -> dict[str, object]:
     """The paper's, where the parameters might say otherwise: label skew, no client cut small, budgets in 1 to 10."""
     budgets = budgets or dict(zip(asked.clients, cycle(EPSILONS)))
@@ -188,5 +247,7 @@ def _pppfl(dataset: str, generators: tuple[str, ...]) -> tuple[str, ...]:
 
 def _reported(generators: tuple[str, ...], *algorithms: str) -> tuple[str, ...]:
     """The methods' names in the results, PPPFL first."""
-    found = [name for algorithm in algorithms for name in methods.reported(algorithm, list(generators))]
+    found = [
+        name for algorithm in algorithms for name in methods.reported(algorithm, list(generators))
+    ]
     return (*(f"pppfl/{name}" for name in generators), *found)

@@ -29,9 +29,14 @@ def differences(table: list[dict], rows: list[dict]) -> Figure:
     for axes, (dataset, own) in zip(_panels(drawn, max(len(panels), 1)), panels.items()):
         axes.axvline(0, color=canvas.INK, lw=1)
         for row in own:
-            y, colour = names.index(_name(row)) + _shift(row["generator"], colours), colours[row["generator"]]
+            y, colour = (
+                names.index(_name(row)) + _shift(row["generator"], colours),
+                colours[row["generator"]],
+            )
             if row["over_local_low"] is not None:
-                axes.plot([row["over_local_low"], row["over_local_high"]], [y, y], color=colour, lw=1.6)
+                axes.plot(
+                    [row["over_local_low"], row["over_local_high"]], [y, y], color=colour, lw=1.6
+                )
             axes.plot([row["over_local"]], [y], ls="", marker="o", ms=5, color=colour)
         axes.set_yticks(range(len(names)), names if axes is drawn.axes[0] else [])
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -45,14 +50,23 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
     drawn, lines = canvas.figure(6.0), [(*key, own) for key, own in _lines(table)]
     for axes, (field, label) in zip(drawn.subplots(2, 2).flat, FIDELITY.items()):
         for index, (dataset, generator, own) in enumerate(lines):
-            style = {"color": COLOURS[index % len(COLOURS)], "marker": canvas.MARKERS[index % len(canvas.MARKERS)]}
+            style = {
+                "color": COLOURS[index % len(COLOURS)],
+                "marker": canvas.MARKERS[index % len(canvas.MARKERS)],
+            }
             at = [list(GROUPS).index(row["epsilon"]) for row in own]
             axes.plot(at, [row[field] for row in own], label=f"{dataset}, {generator}", **style)
         paper = {"accuracy": "published_bmta", "macro_f1": "published_bmt_f1"}.get(field)
         if paper and lines:
             own = lines[0][2]
             at = [list(GROUPS).index(row["epsilon"]) for row in own]
-            axes.plot(at, [row[paper] for row in own], color=canvas.OTHER, ls=":", label="paper (test-selected)")
+            axes.plot(
+                at,
+                [row[paper] for row in own],
+                color=canvas.OTHER,
+                ls=":",
+                label="paper (test-selected)",
+            )
         axes.set_xticks(range(len(GROUPS)), ["∞" if group == "inf" else group for group in GROUPS])
         canvas.label(axes, label, "clients' epsilons", "")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
@@ -63,8 +77,12 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
     """Fig. 2: two panels per data set and generator; means over seeds, banded from the least to the most."""
     pairs = [(dataset, generator) for (dataset, generator), _ in _lines(table)]
     drawn = canvas.figure(3.2 * len(pairs))
-    for (shared, home), (dataset, generator) in zip(drawn.subplots(len(pairs), 2, squeeze=False), pairs):
-        variants = variants_of([row for row in rows if row["dataset"] == dataset], generator, STABILISERS)
+    for (shared, home), (dataset, generator) in zip(
+        drawn.subplots(len(pairs), 2, squeeze=False), pairs
+    ):
+        variants = variants_of(
+            [row for row in rows if row["dataset"] == dataset], generator, STABILISERS
+        )
         for index, (variant, own) in enumerate(variants.items()):
             style = {"color": COLOURS[index], "label": variant}
             curves = [row["shared_per_round"][generator] for row in own]
@@ -72,7 +90,12 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
             curves = [row["methods"][f"pppfl/{generator}"]["curve"] for row in own]
             x = [point["round"] for point in curves[0]]
             _banded(home, x, [[point["accuracy_after"] for point in one] for one in curves], style)
-        canvas.label(shared, f"{dataset}, {generator}: the shared model", "round", "accuracy on the global test set")
+        canvas.label(
+            shared,
+            f"{dataset}, {generator}: the shared model",
+            "round",
+            "accuracy on the global test set",
+        )
         canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
     return drawn
@@ -82,7 +105,10 @@ def newcomers(table: list[dict], rows: list[dict]) -> Figure:
     """Accuracy against the number of labels, a panel per data set and number of rounds."""
     lines = {
         f"{dataset}, {rounds} rounds": {
-            method: {row["labels"]: {"accuracy": row["accuracy"], "low": None, "high": None} for row in of}
+            method: {
+                row["labels"]: {"accuracy": row["accuracy"], "low": None, "high": None}
+                for row in of
+            }
             for method, of in by(same, "method").items()
         }
         for dataset, own in by(table, "dataset").items()
@@ -95,7 +121,9 @@ def gains(table: list[dict], rows: list[dict]) -> Figure:
     """Fig. 4: a panel per data set and base, a point per client and seed."""
     panels, colours = by(rows, "dataset"), _colours(table)
     drawn = canvas.figure(3.8 * len(panels))
-    for line, (dataset, own) in zip(drawn.subplots(len(panels), len(BASES), squeeze=False), panels.items()):
+    for line, (dataset, own) in zip(
+        drawn.subplots(len(panels), len(BASES), squeeze=False), panels.items()
+    ):
         for axes, base in zip(line, BASES):
             axes.axhline(0, color=canvas.INK, lw=1)
             for generator in generators(own):

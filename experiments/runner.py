@@ -28,7 +28,9 @@ def check_committed() -> None:
     Raises:
         UserError: params.yaml has changes that are not committed, or there is no Git repository.
     """
-    done = subprocess.run(["git", "status", "--porcelain", "--", PARAMS], capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "status", "--porcelain", "--", PARAMS], capture_output=True, text=True
+    )
     if done.returncode:
         raise UserError(f"An experiment needs the project's Git repository: {done.stderr.strip()}.")
     if done.stdout:
@@ -59,9 +61,14 @@ def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:
         UserError: DVC or one of its stages failed; all they said is in a file that the sentence names.
         KeyboardInterrupt: DVC was told, and has ended.
     """
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
     environment["PYTHONUNBUFFERED"] = "1"  # or its lines come when it has ended
-    subprocess.run([*DVC, "exp", "remove", name], capture_output=True, env=environment)  # refused where there is none
+    subprocess.run(
+        [*DVC, "exp", "remove", name], capture_output=True, env=environment
+    )  # refused where there is none
     command = [*DVC, "exp", "run", "--name", name, *arguments(run.overrides), *run.targets]
     log = LOGS / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -74,12 +81,19 @@ def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:
 
         code = _followed(command, environment, heard)
     if code:
-        raise UserError(f"{name} failed: {_complaint(log.read_text())} All that was said is in {log}.")
+        raise UserError(
+            f"{name} failed: {_complaint(log.read_text())} All that was said is in {log}."
+        )
 
 
 def _followed(command: list[str], environment: dict, heard: Callable[[str], None]) -> int:
     """The exit status. The command has a session of its own, so that an interruption reaches it once, and from us."""
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    piped = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+        "errors": "replace",
+    }
     with subprocess.Popen(command, env=environment, start_new_session=True, **piped) as child:
         try:
             for line in child.stdout:

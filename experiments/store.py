@@ -20,7 +20,9 @@ def kept(store: str) -> list[dict]:
     try:
         return json.loads(path.read_text())["runs"] if path.exists() else []
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"Could not read {path}: {error}. Restore it, or remove it to measure anew.") from None
+        raise UserError(
+            f"Could not read {path}: {error}. Restore it, or remove it to measure anew."
+        ) from None
 
 
 def found(rows: list[dict], run: Run, settings: dict) -> dict | None:
@@ -32,7 +34,10 @@ def found(rows: list[dict], run: Run, settings: dict) -> dict | None:
 def keep(store: str, run: Run, settings: dict, figures: dict) -> None:
     """In place of the same run under other settings."""
     row = {**{name: getattr(run, name) for name in KEY}, "settings": settings, **standard(figures)}
-    rows = [*(other for other in kept(store) if _key(other) != _key(row)), row]  # read anew: others may have written
+    rows = [
+        *(other for other in kept(store) if _key(other) != _key(row)),
+        row,
+    ]  # read anew: others may have written
     lines = ",\n".join(json.dumps(row) for row in sorted(rows, key=_key))
     write_text(RESULTS / f"{store}.json", f'{{"runs": [\n{lines}\n]}}\n')
 

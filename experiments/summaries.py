@@ -43,7 +43,9 @@ def ahead(one: Cells, other: Cells) -> str:
     """Of how many newcomers a method is better on average over draws: `2/3`. One that is level is not ahead."""
     found = {}
     for seed, drawn in one.keys() & other.keys():
-        found.setdefault((seed, drawn.partition(" ")[0]), []).append(one[seed, drawn] - other[seed, drawn])
+        found.setdefault((seed, drawn.partition(" ")[0]), []).append(
+            one[seed, drawn] - other[seed, drawn]
+        )
     return f"{sum(sum(differences) > intervals.ROUNDING for differences in found.values())}/{len(found)}"
 
 
@@ -55,8 +57,14 @@ def mean(values: Mapping | list) -> float | None:
 
 def over_clients(values: Cells) -> dict[str, float]:
     """{"worst", "spread": standard deviation} over a run's clients, as the mean over runs."""
-    runs = [[value for (seed, _), value in values.items() if seed == one] for one in {seed for seed, _ in values}]
-    return {"worst": mean([min(run) for run in runs]), "spread": mean([float(np.std(run)) for run in runs])}
+    runs = [
+        [value for (seed, _), value in values.items() if seed == one]
+        for one in {seed for seed, _ in values}
+    ]
+    return {
+        "worst": mean([min(run) for run in runs]),
+        "spread": mean([float(np.std(run)) for run in runs]),
+    }
 
 
 def accuracies_in_both(rows: list[dict], one: str, other: str) -> tuple[list[float], list[float]]:
@@ -69,15 +77,22 @@ def accuracies_in_both(rows: list[dict], one: str, other: str) -> tuple[list[flo
 def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     """The mean over runs of what a method has once in each."""
     values = [row["methods"][method][field] for row in rows if method in row["methods"]]
-    return mean([None if value is None else float(value) for value in values])  # "inf" is how JSON holds it
+    return mean(
+        [None if value is None else float(value) for value in values]
+    )  # "inf" is how JSON holds it
 
 
 def selected(rows: list[dict], method: str) -> dict:
     """What rounds were selected for, the name saying so where on test data; None where one round alone was scored, so
     that there was nothing to select from."""
-    several = all(row["methods"][method]["candidates"] > 1 for row in rows if method in row["methods"])
+    several = all(
+        row["methods"][method]["candidates"] > 1 for row in rows if method in row["methods"]
+    )
     names = (f"{field}_test_selected" if field.startswith("bmt") else field for field in SELECTED)
-    return {name: over_runs(rows, method, field) if several else None for name, field in zip(names, SELECTED)}
+    return {
+        name: over_runs(rows, method, field) if several else None
+        for name, field in zip(names, SELECTED)
+    }
 
 
 def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval | None:
@@ -86,7 +101,9 @@ def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval | None:
     both = sorted(one.keys() & other.keys())
     if not both:
         return None
-    differences = {cell: round(one[cell] - other[cell], 12) for cell in both}  # equal ones differ in the last bits
+    differences = {
+        cell: round(one[cell] - other[cell], 12) for cell in both
+    }  # equal ones differ in the last bits
     return intervals.over_cells(differences, seed=seeds.derive(0, *names))
 
 
@@ -115,12 +132,19 @@ def by(rows: list[dict], field: str) -> dict[str, list[dict]]:
 def methods(rows: list[dict]) -> dict[str, dict]:
     """{method: an entry of it}, an algorithm's generators beside each other."""
     entries = {method: entry for row in reversed(rows) for method, entry in row["methods"].items()}
-    names = list(dict.fromkeys(method.partition("/")[0] for row in rows for method in row["methods"]))
+    names = list(
+        dict.fromkeys(method.partition("/")[0] for row in rows for method in row["methods"])
+    )
     order = sorted(entries, key=lambda method: (names.index(method.partition("/")[0]), method))
     return {method: entries[method] for method in order}
 
 
 def generators(rows: list[dict], method: str = "pppfl") -> list[str]:
     """Those that the method ran on."""
-    names = {name.partition("/")[2] for row in rows for name in row["methods"] if name.startswith(f"{method}/")}
+    names = {
+        name.partition("/")[2]
+        for row in rows
+        for name in row["methods"]
+        if name.startswith(f"{method}/")
+    }
     return sorted(names)

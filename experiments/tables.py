@@ -28,7 +28,10 @@ FLOWS = {  # {what trains / what is tested: (method, moment)}, each as far as th
     "collaborative, secret / secret": ("fedavg_real", "_before"),
 }
 ONCE = ("epsilon_max", "rounds", "bytes_up", "bytes_down")
-BASES = ("local", "random_init")  # the same client alone: trained for longer; fine-tuned as all others are
+BASES = (
+    "local",
+    "random_init",
+)  # the same client alone: trained for longer; fine-tuned as all others are
 PRINTED_AS = {"pppfl_paper": "pppfl"}  # ours: {method: the paper's name for it}
 SECONDS = ("seconds", "seconds_at_home")
 
@@ -56,9 +59,21 @@ def table4(rows: list[dict]) -> list[dict]:
                 method = f"{name}/{generator}" if generator else name
                 accuracy = cells(own, method, f"accuracy{moment}")
                 found.append(
-                    {"dataset": dataset, "flow": flow, "generator": generator, "method": name, "cells": len(accuracy)}
-                    | {"accuracy": mean(accuracy), "macro_f1": mean(cells(own, method, f"macro_f1{moment}"))}
-                    | ends("over_local", paired(accuracy, local, dataset, flow) if name != "local" else None)
+                    {
+                        "dataset": dataset,
+                        "flow": flow,
+                        "generator": generator,
+                        "method": name,
+                        "cells": len(accuracy),
+                    }
+                    | {
+                        "accuracy": mean(accuracy),
+                        "macro_f1": mean(cells(own, method, f"macro_f1{moment}")),
+                    }
+                    | ends(
+                        "over_local",
+                        paired(accuracy, local, dataset, flow) if name != "local" else None,
+                    )
                     | beside(paper_figures.TABLE4[flow].get(dataset))
                 )
     return found
@@ -70,7 +85,11 @@ def figure4(rows: list[dict]) -> list[dict]:
     for dataset, own in by(rows, "dataset").items():
         for generator in generators(own):
             for base in BASES:
-                paper = paper_figures.FIGURE4 if base == "local" else dict.fromkeys(paper_figures.FIGURE4)
+                paper = (
+                    paper_figures.FIGURE4
+                    if base == "local"
+                    else dict.fromkeys(paper_figures.FIGURE4)
+                )
                 figures = gain_against_local(*accuracies_in_both(own, base, f"pppfl/{generator}"))
                 found.append(
                     {"dataset": dataset, "generator": generator, "base": base, **figures}
@@ -109,12 +128,17 @@ def _over(alone: dict[str, Cells], accuracy: Cells, dataset: str, method: str) -
     """Differences to each of BASES that ran, but to itself."""
     found = {}
     for base, bar in alone.items():
-        found |= ends(f"over_{base}", paired(accuracy, bar, dataset, method) if bar and method != base else None)
+        found |= ends(
+            f"over_{base}",
+            paired(accuracy, bar, dataset, method) if bar and method != base else None,
+        )
     return found
 
 
 def _under(ours: Cells | None, accuracy: Cells, dataset: str, method: str) -> dict:
     """PPPFL less it, on the same images; of what reads none only where there is one generator to be meant."""
     compared = bool(ours) and not method.startswith("pppfl/")
-    found = ends("pppfl_over_it", paired(ours, accuracy, dataset, method, "pppfl") if compared else None)
+    found = ends(
+        "pppfl_over_it", paired(ours, accuracy, dataset, method, "pppfl") if compared else None
+    )
     return {**found, "pppfl_by_seed": by_seed(ours, accuracy) if compared else None}

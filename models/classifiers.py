@@ -9,7 +9,9 @@ from torch import nn
 GROUPS = 32  # of channels in each normalisation (Wu and He 2018)
 
 
-def build(name: str, *, shape: tuple[int, int, int], classes: int, seed: int, activation: str = "relu") -> nn.Module:
+def build(
+    name: str, *, shape: tuple[int, int, int], classes: int, seed: int, activation: str = "relu"
+) -> nn.Module:
     """A classifier of float images [B, C, H, W], initialised from `seed` alone.
 
     `mlp`: one hidden layer of 64. `cnn`: the PPPFL paper's MNIST network (two 5x5 convolutions, 32 and 64 channels).
@@ -39,8 +41,13 @@ def _cut(side: int) -> tuple[int, int]:
     return -(surplus // 2), -(surplus - surplus // 2)
 
 
-def _two_convolutions(channels: int, act: type[nn.Module], first: int = 32, padding: int = 0) -> nn.Sequential:
-    one, two = nn.Conv2d(channels, first, 5, padding=padding), nn.Conv2d(first, 64, 5, padding=padding)
+def _two_convolutions(
+    channels: int, act: type[nn.Module], first: int = 32, padding: int = 0
+) -> nn.Sequential:
+    one, two = (
+        nn.Conv2d(channels, first, 5, padding=padding),
+        nn.Conv2d(first, 64, 5, padding=padding),
+    )
     return nn.Sequential(one, act(), nn.MaxPool2d(2), two, act(), nn.MaxPool2d(2))
 
 

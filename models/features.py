@@ -18,7 +18,16 @@ class SmallGray(FeatureExtractorBase):
 
     LAYERS = ("features", "logits")
 
-    def __init__(self, name, features_list, feature_extractor_weights_path=None, *, channels=1, readout=None, **kwargs):
+    def __init__(
+        self,
+        name,
+        features_list,
+        feature_extractor_weights_path=None,
+        *,
+        channels=1,
+        readout=None,
+        **kwargs,
+    ):
         super().__init__(name, features_list)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
@@ -52,8 +61,13 @@ class SmallGray(FeatureExtractorBase):
         return torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
     def forward(self, images):
-        features = self.convolutions(images.float() / 127.5 - 1) * 10  # the scale only keeps FID off 1e-4
-        return tuple({"features": features, "logits": self.readout(features)}[layer] for layer in self.features_list)
+        features = (
+            self.convolutions(images.float() / 127.5 - 1) * 10
+        )  # the scale only keeps FID off 1e-4
+        return tuple(
+            {"features": features, "logits": self.readout(features)}[layer]
+            for layer in self.features_list
+        )
 
 
 register_feature_extractor("small_gray", SmallGray)

@@ -36,7 +36,9 @@ class MlpGenerator(Generator):
 
     name = "mlp"
 
-    def __init__(self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128):
+    def __init__(
+        self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128
+    ):
         super().__init__(shape=shape, classes=classes, latent=latent, hidden=hidden)
         self.layers = nn.Sequential(
             nn.Linear(latent + classes, hidden),
@@ -58,13 +60,19 @@ class PaperGenerator(Generator):
 
     name = "paper"
 
-    def __init__(self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128):
+    def __init__(
+        self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128
+    ):
         super().__init__(shape=shape, classes=classes, latent=latent, hidden=hidden)
         height, width, channels = shape
         self.small = (128, -(-height // 4), -(-width // 4))
         pixels = math.prod(self.small)
-        self.dense = nn.ModuleList([nn.Linear(latent + classes, 1024), nn.Linear(1024 + classes, pixels)])
-        self.deconv = nn.ModuleList([_doubling(128 + classes, 128), _doubling(128 + classes, channels)])
+        self.dense = nn.ModuleList(
+            [nn.Linear(latent + classes, 1024), nn.Linear(1024 + classes, pixels)]
+        )
+        self.deconv = nn.ModuleList(
+            [_doubling(128 + classes, 128), _doubling(128 + classes, channels)]
+        )
         self.norms = nn.ModuleList([nn.LayerNorm(1024), nn.LayerNorm(pixels), nn.GroupNorm(1, 128)])
 
     def forward(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -96,17 +104,35 @@ class ConvGenerator(Generator):
     name = "conv"
     UNITS, MAPS = 256, (32, 16)
 
-    def __init__(self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128):
+    def __init__(
+        self, *, shape: tuple[int, int, int], classes: int, latent: int, hidden: int = 128
+    ):
         super().__init__(shape=shape, classes=classes, latent=latent, hidden=hidden)
         height, width, channels = shape
         first, second = self.MAPS
         small, half = (first, -(-height // 4), -(-width // 4)), (-(-height // 2), -(-width // 2))
         self.layers = nn.Sequential(
-            *(nn.Linear(latent + classes, self.UNITS), _norm(nn.BatchNorm1d, self.UNITS), nn.ReLU()),
-            *(nn.Linear(self.UNITS, math.prod(small)), _norm(nn.BatchNorm1d, math.prod(small)), nn.ReLU()),
-            *(nn.Unflatten(1, small), nn.Upsample(half, mode="bilinear"), nn.Conv2d(first, second, 5, padding=2)),
+            *(
+                nn.Linear(latent + classes, self.UNITS),
+                _norm(nn.BatchNorm1d, self.UNITS),
+                nn.ReLU(),
+            ),
+            *(
+                nn.Linear(self.UNITS, math.prod(small)),
+                _norm(nn.BatchNorm1d, math.prod(small)),
+                nn.ReLU(),
+            ),
+            *(
+                nn.Unflatten(1, small),
+                nn.Upsample(half, mode="bilinear"),
+                nn.Conv2d(first, second, 5, padding=2),
+            ),
             *(_norm(nn.BatchNorm2d, second), nn.ReLU()),
-            *(nn.Upsample((height, width), mode="bilinear"), nn.Conv2d(second, channels, 5, padding=2), nn.Sigmoid()),
+            *(
+                nn.Upsample((height, width), mode="bilinear"),
+                nn.Conv2d(second, channels, 5, padding=2),
+                nn.Sigmoid(),
+            ),
         )
 
     def forward(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -129,16 +155,30 @@ class NormedGenerator(nn.Module):
         super().__init__()
         height, width, channels = shape
         self.classes = classes
-        inputs, small = self.LATENT + classes, (self.MAPS, math.ceil(height / 4), math.ceil(width / 4))
+        inputs, small = (
+            self.LATENT + classes,
+            (self.MAPS, math.ceil(height / 4), math.ceil(width / 4)),
+        )
         inner = self.HIDDEN if network == "mlp" else math.prod(small)
         layers = [nn.Linear(inputs, self.HIDDEN), nn.BatchNorm1d(self.HIDDEN), nn.ReLU()]
         layers += [nn.Linear(self.HIDDEN, inner), nn.BatchNorm1d(inner), nn.ReLU()]
         if network == "mlp":
-            layers += [nn.Linear(inner, math.prod(shape)), nn.Unflatten(1, (channels, height, width))]
+            layers += [
+                nn.Linear(inner, math.prod(shape)),
+                nn.Unflatten(1, (channels, height, width)),
+            ]
         else:
             up, half = {"mode": "bilinear"}, (math.ceil(height / 2), math.ceil(width / 2))
-            layers += [nn.Unflatten(1, small), nn.Upsample(half, **up), nn.Conv2d(self.MAPS, 8, 5, padding=2)]
-            layers += [nn.ReLU(), nn.Upsample((height, width), **up), nn.Conv2d(8, channels, 5, padding=2)]
+            layers += [
+                nn.Unflatten(1, small),
+                nn.Upsample(half, **up),
+                nn.Conv2d(self.MAPS, 8, 5, padding=2),
+            ]
+            layers += [
+                nn.ReLU(),
+                nn.Upsample((height, width), **up),
+                nn.Conv2d(8, channels, 5, padding=2),
+            ]
         self.layers = nn.Sequential(*layers, nn.Sigmoid())
 
     def forward(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

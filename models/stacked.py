@@ -46,13 +46,19 @@ def logits(teacher: Teacher, weights: Stack, *batches: Batch) -> torch.Tensor:
     for number, layer in enumerate(teacher.layers):
         x = FORMS[type(layer)](layer, _part(weights, f"layers.{number}."), parts)
         if number < len(teacher.layers) - 1:
-            x = F.leaky_relu(_normalised(x, _part(weights, f"norms.{number}.")), SLOPE, inplace=True)
+            x = F.leaky_relu(
+                _normalised(x, _part(weights, f"norms.{number}.")), SLOPE, inplace=True
+            )
         parts = [(x, everyone)]
     return x.squeeze(2)
 
 
 def _part(weights: Stack, prefix: str) -> Stack:
-    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in weights.items()
+        if name.startswith(prefix)
+    }
 
 
 def _dense(layer: LabelledDense, own: Stack, parts: list[Batch]) -> torch.Tensor:
@@ -67,18 +73,25 @@ def _convolved(layer: LabelledConv, own: Stack, parts: list[Batch]) -> torch.Ten
     return Convolution.apply(own["weight"], labels, maps, layer.stride, *(x for x, _ in parts))
 
 
-def _label_maps(weight: torch.Tensor, bias: torch.Tensor, sides: torch.Size, stride: int) -> torch.Tensor:
+def _label_maps(
+    weight: torch.Tensor, bias: torch.Tensor, sides: torch.Size, stride: int
+) -> torch.Tensor:
     """[N, classes, H' W' out]: what a plane of ones adds for each class, less at the borders, and the bias."""
     count, out, kernel, _, classes = weight.shape
     taps = weight.flatten(2, 3).permute(0, 2, 3, 1).reshape(count, kernel**2, classes * out)
-    maps = torch.matmul(_inside(*sides, kernel, stride).to(weight), taps).view(count, -1, classes, out)
+    maps = torch.matmul(_inside(*sides, kernel, stride).to(weight), taps).view(
+        count, -1, classes, out
+    )
     return (maps + bias[:, None, None]).transpose(1, 2).reshape(count, classes, -1)
 
 
 @cache
 def _inside(height: int, width: int, kernel: int, stride: int) -> torch.Tensor:
     """[H' W', kernel²]: one where a tap falls on the image, zero where it falls on the padding."""
-    ones = F.pad(torch.ones(1, 1, height, width), (*same(width, kernel, stride)[1], *same(height, kernel, stride)[1]))
+    ones = F.pad(
+        torch.ones(1, 1, height, width),
+        (*same(width, kernel, stride)[1], *same(height, kernel, stride)[1]),
+    )
     return F.unfold(ones, kernel, stride=stride)[0].T.contiguous()
 
 
@@ -88,7 +101,9 @@ def _normalised(x: torch.Tensor, own: Stack) -> torch.Tensor:
     shape = (len(x), *(1,) * (x.ndim - 2), -1)
     flat = x.flatten(2)
     return torch.addcmul(
-        own["shift"].view(shape), F.layer_norm(flat, flat.shape[2:]).view_as(x), own["scale"].view(shape)
+        own["shift"].view(shape),
+        F.layer_norm(flat, flat.shape[2:]).view_as(x),
+        own["scale"].view(shape),
     )
 
 
@@ -122,7 +137,9 @@ class Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, labels, maps, stride, *batches):
         count, out, kernel = weight.shape[:3]
-        (height, rows), (width, columns) = (same(side, kernel, stride) for side in batches[0].shape[2:4])
+        (height, rows), (width, columns) = (
+            same(side, kernel, stride) for side in batches[0].shape[2:4]
+        )
         result = weight.new_empty(count, labels.shape[1], height, width, out)
         unfolded = []
         for x, flat in zip(batches, _flat_parts(result, batches)):
@@ -131,11 +148,18 @@ class Convolution(torch.autograd.Function):
             patches = _patches(padded, height, width, kernel, stride)
             unfolded.append(patches if ctx.needs_input_grad[0] else None)
             if same_for_all:
-                flat.copy_((patches[0] @ weight.view(count * out, -1).T).view(-1, count, out).transpose(0, 1))
+                flat.copy_(
+                    (patches[0] @ weight.view(count * out, -1).T)
+                    .view(-1, count, out)
+                    .transpose(0, 1)
+                )
             else:
                 torch.bmm(patches, weight.flatten(2).transpose(1, 2), out=flat)
         result.view(count, labels.shape[1], -1).baddbmm_(labels, maps)
-        ctx.geometry, ctx.shapes = (padded.shape[2:4], (rows[0], columns[0]), stride), [x.shape for x in batches]
+        ctx.geometry, ctx.shapes = (
+            (padded.shape[2:4], (rows[0], columns[0]), stride),
+            [x.shape for x in batches],
+        )
         ctx.save_for_backward(weight, labels, *unfolded)
         return result
 
@@ -168,12 +192,15 @@ def _flat_parts(result: torch.Tensor, batches: Sequence) -> list[torch.Tensor]:
 def _weight_gradient(flats: list[torch.Tensor], unfolded: list[torch.Tensor]) -> torch.Tensor:
     """[N, out, k k C], summed over the batches."""
     first, *rest = (
-        torch.bmm(flat.transpose(1, 2), patches.expand(len(flat), -1, -1)) for flat, patches in zip(flats, unfolded)
+        torch.bmm(flat.transpose(1, 2), patches.expand(len(flat), -1, -1))
+        for flat, patches in zip(flats, unfolded)
     )
     return sum(rest, start=first)
 
 
-def _patches(padded: torch.Tensor, height: int, width: int, kernel: int, stride: int) -> torch.Tensor:
+def _patches(
+    padded: torch.Tensor, height: int, width: int, kernel: int, stride: int
+) -> torch.Tensor:
     """[N, B H' W', k k C]."""
     count, batch, _, _, channels = padded.shape
     one, image, row, column, _ = padded.stride()
@@ -183,18 +210,26 @@ def _patches(padded: torch.Tensor, height: int, width: int, kernel: int, stride:
 
 
 def _folded(
-    taps: torch.Tensor, sides: tuple[int, int], padded: tuple[int, int], before: tuple[int, int], stride: int
+    taps: torch.Tensor,
+    sides: tuple[int, int],
+    padded: tuple[int, int],
+    before: tuple[int, int],
+    stride: int,
 ) -> torch.Tensor:
     """[N, B, H', W', k, k, C] -> [N, B, H, W, C], the transpose of `_patches`: every tap's part added where it came
     from, the padding cut off."""
     count, batch, height, width, kernel, _, channels = taps.shape
     if kernel == stride:  # patches do not overlap
-        image = taps.transpose(3, 4).reshape(count, batch, height * kernel, width * kernel, channels)
+        image = taps.transpose(3, 4).reshape(
+            count, batch, height * kernel, width * kernel, channels
+        )
     else:
         image = taps.new_zeros(count, batch, *padded, channels)
         for row in range(kernel):
             for column in range(kernel):
-                rows, columns = (slice(at, at + stride * n, stride) for at, n in ((row, height), (column, width)))
+                rows, columns = (
+                    slice(at, at + stride * n, stride) for at, n in ((row, height), (column, width))
+                )
                 image[:, :, rows, columns] += taps[:, :, :, :, row, column]
     return image[:, :, before[0] : before[0] + sides[0], before[1] : before[1] + sides[1]]
 

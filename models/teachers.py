@@ -30,7 +30,10 @@ class Norm(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.scale, self.shift = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+        self.scale, self.shift = (
+            nn.Parameter(torch.ones(channels)),
+            nn.Parameter(torch.zeros(channels)),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[B, ..., channels], same shape."""
@@ -53,7 +56,9 @@ class LabelledConv(nn.Module):
         inputs = torch.cat([images, planes], 3).permute(0, 3, 1, 2)
         weight = torch.cat([self.weight, self.label_weight], 3).permute(0, 3, 1, 2)
         rows, columns = (same(side, weight.shape[2], self.stride)[1] for side in images.shape[1:3])
-        return F.conv2d(F.pad(inputs, (*columns, *rows)), weight, self.bias, self.stride).permute(0, 2, 3, 1)
+        return F.conv2d(F.pad(inputs, (*columns, *rows)), weight, self.bias, self.stride).permute(
+            0, 2, 3, 1
+        )
 
 
 class LabelledDense(nn.Module):
@@ -68,7 +73,11 @@ class LabelledDense(nn.Module):
 
     def forward(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """[B, ...] and one-hot [B, classes] -> [B, out]."""
-        return F.linear(torch.cat([x.flatten(1), labels], 1), torch.cat([self.weight, self.label_weight], 1), self.bias)
+        return F.linear(
+            torch.cat([x.flatten(1), labels], 1),
+            torch.cat([self.weight, self.label_weight], 1),
+            self.bias,
+        )
 
 
 class Teacher(nn.Module):
@@ -94,7 +103,10 @@ class Teacher(nn.Module):
 
 def mlp(shape: tuple[int, int, int], classes: int, hidden: int) -> Teacher:
     """One hidden layer, for small images."""
-    layers = [LabelledDense(math.prod(shape), hidden, classes=classes), LabelledDense(hidden, 1, classes=classes)]
+    layers = [
+        LabelledDense(math.prod(shape), hidden, classes=classes),
+        LabelledDense(hidden, 1, classes=classes),
+    ]
     return Teacher(layers, {}, classes)
 
 

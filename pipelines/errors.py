@@ -17,7 +17,11 @@ def told_in_a_sentence(*, interrupted: str = "Interrupted.") -> Iterator[None]:
     except UserError as error:
         sys.exit("\n".join(printable(line) for line in f"Error: {error}".split("\n")))
     except OSError as error:
-        sys.exit(printable(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}."))
+        sys.exit(
+            printable(
+                f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+            )
+        )
     except MemoryError as error:
         sys.exit(printable(f"Error: There is not enough memory ({error})."))
     except KeyboardInterrupt:
@@ -29,4 +33,6 @@ def printable(text: object) -> str:
 
     A file's name may hold a line break, bytes that are no UTF-8, or a command to the terminal.
     """
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in str(text))
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
+    )

@@ -33,7 +33,9 @@ def new_folder(path: Path) -> Iterator[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             _put_in_place(partial, path)
     except OSError as error:
-        raise UserError(f"Could not write {path}: {error.strerror or error}. Nothing was left half-written.") from error
+        raise UserError(
+            f"Could not write {path}: {error.strerror or error}. Nothing was left half-written."
+        ) from error
 
 
 def _put_in_place(new: Path, path: Path) -> None:
@@ -55,7 +57,9 @@ def _put_in_place(new: Path, path: Path) -> None:
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """safetensors. Written by us, so that a full disk is an OSError and not one of its own."""
-    path.write_bytes(serialised({name: np.asarray(array, order="C") for name, array in arrays.items()}))
+    path.write_bytes(
+        serialised({name: np.asarray(array, order="C") for name, array in arrays.items()})
+    )
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -18,7 +18,17 @@ from pipelines.errors import UserError, told_in_a_sentence
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
 OF_DVC = (".dvc/cache", ".dvc/tmp")
-GENERATED = ("data", "models/private", "models/initial", "reports", "ledgers", ".scratch", "raw", "kits", *OF_DVC)
+GENERATED = (
+    "data",
+    "models/private",
+    "models/initial",
+    "reports",
+    "ledgers",
+    ".scratch",
+    "raw",
+    "kits",
+    *OF_DVC,
+)
 TRACKED = ("raw/README.md",)
 
 
@@ -34,7 +44,9 @@ def problems(root: Path = Path(".")) -> list[str]:
         except UserError as error:
             sentences.append(str(error))
         except DvcException as error:
-            sentences.append(f"DVC cannot read this project: {error}. If a crash left it so, `make recover` mends it.")
+            sentences.append(
+                f"DVC cannot read this project: {error}. If a crash left it so, `make recover` mends it."
+            )
     # several checks read params.yaml, and each would tell the same mistake
     return list(dict.fromkeys(sentences))
 
@@ -49,15 +61,23 @@ def _outputs(root: Path) -> list[str]:
             if any(fnmatch.fnmatch(path, pattern) for pattern in RELEASED):
                 continue
             if out.can_push:
-                sentences.append(f"{path} ({out.stage.addressing}) is not on the release list and lacks `push: false`.")
+                sentences.append(
+                    f"{path} ({out.stage.addressing}) is not on the release list and lacks `push: false`."
+                )
             if not out.use_cache:
-                sentences.append(f"{path} is private and `cache: false`: `dvc exp push` would put it into Git.")
+                sentences.append(
+                    f"{path} is private and `cache: false`: `dvc exp push` would put it into Git."
+                )
     return sentences
 
 
 def _tracked(root: Path) -> list[str]:
     """Generated or private files that Git tracks."""
-    return [f"{path} is tracked by Git." for path in repository.tracked(root, *GENERATED) if path not in TRACKED]
+    return [
+        f"{path} is tracked by Git."
+        for path in repository.tracked(root, *GENERATED)
+        if path not in TRACKED
+    ]
 
 
 def _unignored(root: Path) -> list[str]:
@@ -65,7 +85,9 @@ def _unignored(root: Path) -> list[str]:
     probes = [f"{folder}/probe" for folder in GENERATED if not (root / folder).is_symlink()]
     ignored = repository.ignored(root, probes)
     return [
-        f"{probe} would be added by `git add -A`: .gitignore misses it." for probe in probes if probe not in ignored
+        f"{probe} would be added by `git add -A`: .gitignore misses it."
+        for probe in probes
+        if probe not in ignored
     ]
 
 
@@ -74,7 +96,10 @@ def _placed(root: Path) -> list[str]:
     from dvc.repo import Repo
 
     with contextlib.chdir(root), Repo(".") as repo:
-        places = {f"the ledgers ({paths.LEDGERS})": paths.ledgers(), "DVC's cache": Path(repo.cache.local_cache_dir)}
+        places = {
+            f"the ledgers ({paths.LEDGERS})": paths.ledgers(),
+            "DVC's cache": Path(repo.cache.local_cache_dir),
+        }
         known = [Path(folder).resolve() for folder in GENERATED]
         return [
             f"{place}, the folder of {what}, would be added by `git add -A`. Name it in .gitignore, or move it."

@@ -22,7 +22,16 @@ PIECE = 1 << 20  # bytes that are read at once
 NAMES = (
     *("*.key", "*.p12", "*.pfx", "*.jks", "*.ppk", "*.secret", "cert.json"),
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
-    *(".env", ".env.*", "*.env", ".netrc", ".pgpass", ".pypirc", ".git-credentials", "config.local"),
+    *(
+        ".env",
+        ".env.*",
+        "*.env",
+        ".netrc",
+        ".pgpass",
+        ".pypirc",
+        ".git-credentials",
+        "config.local",
+    ),
 )
 NO_SECRET = (".env.example", ".env.sample", ".env.template")
 MOST = 1 << 28  # bytes that are unpacked of one file
@@ -76,7 +85,9 @@ class _Search:
     def __init__(self):
         self.left = MOST
 
-    def of(self, stream: BinaryIO, name: str, where: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    def of(
+        self, stream: BinaryIO, name: str, where: str, depth: int = 0
+    ) -> Iterator[tuple[str, str]]:
         if _has_header(stream):
             yield where, KEY
         elif _is_named(name):
@@ -90,7 +101,9 @@ class _Search:
                     continue  # no archive of this kind
                 yield from self._of_archive(members, where, depth)
 
-    def _of_archive(self, members: Iterator[_Member], where: str, depth: int) -> Iterator[tuple[str, str]]:
+    def _of_archive(
+        self, members: Iterator[_Member], where: str, depth: int
+    ) -> Iterator[tuple[str, str]]:
         try:
             for member in members:
                 self.left -= member.unpacked
@@ -124,7 +137,12 @@ def _zip(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
 def _tar(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
     archive = closing.enter_context(tarfile.TarFile.open(fileobj=stream))
     return (
-        _Member(name=member.name, unpacked=member.size, locked=False, open=partial(archive.extractfile, member))
+        _Member(
+            name=member.name,
+            unpacked=member.size,
+            locked=False,
+            open=partial(archive.extractfile, member),
+        )
         for member in archive
         if member.isfile()
     )

@@ -1,9 +1,20 @@
 """The methods beside PPPFL by name: what each trains on, and under which names it reports. No torch here."""
 
 AT_HOME = ("local", "random_init")  # nothing is sent
-ON_REAL_DATA = ("fedavg_real", "pppfl_real")  # upper bounds: what their clients send tells of private records
-AT_ONE_PLACE = ("single", "pooled")  # no rounds: whoever holds all synthetic sets, or each client alone
-MODULES = {"fedmeta": "pppfl", "pppfl_paper": "pppfl", "fedavg_real": "fedavg", "pppfl_real": "pppfl"}
+ON_REAL_DATA = (
+    "fedavg_real",
+    "pppfl_real",
+)  # upper bounds: what their clients send tells of private records
+AT_ONE_PLACE = (
+    "single",
+    "pooled",
+)  # no rounds: whoever holds all synthetic sets, or each client alone
+MODULES = {
+    "fedmeta": "pppfl",
+    "pppfl_paper": "pppfl",
+    "fedavg_real": "fedavg",
+    "pppfl_real": "pppfl",
+}
 
 
 def module(algorithm: str) -> str:

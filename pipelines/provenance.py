@@ -30,7 +30,11 @@ def problems(root: Path) -> list[str]:
     with contextlib.chdir(root):
         try:
             params = config.load()
-            return [line for path, card in cards(Path()) for line in _held_against_the_ledgers(params, path, card)]
+            return [
+                line
+                for path, card in cards(Path())
+                for line in _held_against_the_ledgers(params, path, card)
+            ]
         except UserError as error:
             return [str(error)]
 
@@ -43,19 +47,27 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
         yield f"{path} names no release of any ledger, and `dvc push` would upload it. Run `dvc repro`."
         return
     dataset = Path(path).parts[2]
-    made = {client: releases.made(params, dataset, client) for client in named if client in params.clients}
+    made = {
+        client: releases.made(params, dataset, client)
+        for client in named
+        if client in params.clients
+    }
     entered = {client: made.get(client, {}).get(name) for client, name in named.items()}
     for client in (unknown := [client for client, entry in entered.items() if entry is None]):
         yield (
             f"{path} names a release that is not entered as made in the ledger of {client}. Run this where that ledger "
             "lies, or make the folder again: `dvc repro --force`."
         )
-    if not unknown and _stated(card, export) != _owed([entry["statement"] for entry in entered.values()], export):
+    if not unknown and _stated(card, export) != _owed(
+        [entry["statement"] for entry in entered.values()], export
+    ):
         yield f"{path} states another privacy than the ledger of {', '.join(entered)}. Run `dvc repro --force`."
 
 
 def _stated(card: dict, export: bool) -> dict:
-    return card["privacy"] if export else {key: card.get(key) for key in ("epsilon_max", "guarantee")}
+    return (
+        card["privacy"] if export else {key: card.get(key) for key in ("epsilon_max", "guarantee")}
+    )
 
 
 def _owed(statements: list[dict], export: bool) -> dict:

@@ -65,7 +65,9 @@ def recover() -> list[str]:
         mended = [what for mend in (_ledger_tails, _dvc, _folders, _git) for what in mend()]
         after = {ledger.path: _entries(ledger) for ledger in _ledgers()}
     if any(after.get(path, [])[: len(entries)] != entries for path, entries in before.items()):
-        raise UserError("A ledger holds other releases than before the recovery. Bring `ledgers/` back from a copy.")
+        raise UserError(
+            "A ledger holds other releases than before the recovery. Bring `ledgers/` back from a copy."
+        )
     return mended
 
 
@@ -74,7 +76,11 @@ def _proof() -> str:
     entries = {ledger.path: _entries(ledger) for ledger in _ledgers()}
     count = sum(entry["event"] == "open" for each in entries.values() for entry in each)
     lost = sum(len(releases.unstored(folder)) for folder in {path.parent for path in entries})
-    gone = f" {lost} of them have no stored result here: a run over a network keeps none." if lost else ""
+    gone = (
+        f" {lost} of them have no stored result here: a run over a network keeps none."
+        if lost
+        else ""
+    )
     return f"The ledgers are whole: {count} release{'' if count == 1 else 's'}, nothing was spent.{gone}"
 
 
@@ -105,7 +111,9 @@ def _alone() -> Iterator[None]:
     Raises:
         UserError: DVC or a stage is at work.
     """
-    refused = UserError("DVC is at work in this checkout: wait until it has ended, or end it. Nothing was changed.")
+    refused = UserError(
+        "DVC is at work in this checkout: wait until it has ended, or end it. Nothing was changed."
+    )
     if not DVC.exists():
         yield
         return
@@ -114,7 +122,9 @@ def _alone() -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise refused from None
-        if (alive := next(_at_work(), None)) is not None:  # DVC lays its lock down while a stage runs
+        if (
+            alive := next(_at_work(), None)
+        ) is not None:  # DVC lays its lock down while a stage runs
             raise UserError(str(refused).replace("DVC is", f"DVC or a stage (process {alive}) is"))
         yield
 
@@ -185,8 +195,14 @@ def _state() -> Iterator[str]:
 
     if not (DVC / "btime").exists():  # DVC names the folder by it
         return
-    known = {"config": Config(str(DVC.parent.resolve())), "fs": LocalFileSystem(), "root_dir": str(Path.cwd())}
-    place = Repo.__dict__["site_cache_dir"].fget(SimpleNamespace(**known, _btime=os.path.getmtime(DVC / "btime")))
+    known = {
+        "config": Config(str(DVC.parent.resolve())),
+        "fs": LocalFileSystem(),
+        "root_dir": str(Path.cwd()),
+    }
+    place = Repo.__dict__["site_cache_dir"].fget(
+        SimpleNamespace(**known, _btime=os.path.getmtime(DVC / "btime"))
+    )
     for file in sorted(Path(place).rglob("cache.db")):
         if not _opens(file):
             shutil.rmtree(file.parent)
@@ -213,10 +229,14 @@ def _results() -> Iterator[str]:
     # marks of a merge, or a head that DVC does not take, are no crash's: DVC tells them
     merged = any(line.startswith(MERGE_MARKS) for line in lines)
     head = _parsed("".join(lines[: starts[0]])) if starts else {}
-    begins_well = not starts or (head.keys() >= {"schema", "stages"} and _is_valid({**head, "stages": {}}))
+    begins_well = not starts or (
+        head.keys() >= {"schema", "stages"} and _is_valid({**head, "stages": {}})
+    )
     if not begins_well or merged or _readable(lines):
         return
-    whole = next((count for count in range(len(starts) - 1, 0, -1) if _readable(lines[: starts[count]])), 0)
+    whole = next(
+        (count for count in range(len(starts) - 1, 0, -1) if _readable(lines[: starts[count]])), 0
+    )
     if whole:
         write_text(RESULTS, "".join(lines[: starts[whole]]))
     else:
@@ -277,10 +297,16 @@ def _outputs(locks: list[Path]) -> Iterator[str]:
     named = [_written(file) for file in locks]
     try:
         with Repo() as repo:
-            possible = [out for out in repo.index.outs if None in named or any(out.fs_path in each for each in named)]
+            possible = [
+                out
+                for out in repo.index.outs
+                if None in named or any(out.fs_path in each for each in named)
+            ]
             half = [Path(out.fs_path) for out in possible if out.exists and out.changed_checksum()]
     except DvcException as error:
-        raise UserError(f"DVC stopped: {error}. Mend that, then run `make recover` again.") from None
+        raise UserError(
+            f"DVC stopped: {error}. Mend that, then run `make recover` again."
+        ) from None
     for folder in half:
         _vanish(folder)
         yield f"{folder.relative_to(Path.cwd())}, which DVC had not finished"
@@ -289,7 +315,12 @@ def _outputs(locks: list[Path]) -> Iterator[str]:
 def _temporary() -> Iterator[str]:
     """Files that DVC had not yet renamed: beside or in an output they change what a later stage depends on."""
     folders = [Path(name) for name in (*OUTPUTS, CACHE)]
-    leftovers = [file for folder in folders for file in folder.rglob("*.tmp") if TEMPORARY.fullmatch(file.name)]
+    leftovers = [
+        file
+        for folder in folders
+        for file in folder.rglob("*.tmp")
+        if TEMPORARY.fullmatch(file.name)
+    ]
     leftovers += [file for file in Path().glob("*.tmp") if TEMPORARY.fullmatch(file.name)]
     for file in leftovers:
         file.unlink()

@@ -66,7 +66,10 @@ def made(params: Params, dataset: str, client: str) -> dict[str, dict]:
     """
     with _told():
         closed = ledger_of(params, dataset, client).closed()
-    return {salt(dataset, client, f"release {place}")[:16].hex(): entry for place, entry in enumerate(closed)}
+    return {
+        salt(dataset, client, f"release {place}")[:16].hex(): entry
+        for place, entry in enumerate(closed)
+    }
 
 
 def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> str:
@@ -77,7 +80,9 @@ def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> 
 
 def digest(data: Images) -> str:
     """sha256 of the records: the ledger's name for them. Private, like the ledger."""
-    return hashlib.sha256(b"".join(array.tobytes() for array in (data.images, data.labels, data.ids))).hexdigest()
+    return hashlib.sha256(
+        b"".join(array.tobytes() for array in (data.images, data.labels, data.ids))
+    ).hexdigest()
 
 
 def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
@@ -87,12 +92,16 @@ def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict
         UserError: a ledger was tampered with.
     """
     with _told():
-        known = {client: ledgers[client].recognised(release) for client, release in releases.items()}
+        known = {
+            client: ledgers[client].recognised(release) for client, release in releases.items()
+        }
     # a joint release is one thing: what only some ledgers know was another
     return known if all(release.recorded for release in known.values()) else releases
 
 
-def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]) -> Path:
+def made_once(
+    ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]
+) -> Path:
     """The stored folder of a release that one or several clients make together, made now unless it was before.
 
     Every client's ledger enters its part before `make` fills the folder and closes it after. A run that died in between
@@ -110,7 +119,10 @@ def made_once(ledgers: dict[str, Ledger], releases: dict[str, Release], make: Ca
             _announce(client, ledgers[client], releases[client])
         for client in sorted(releases):  # all of them, before the first is charged
             ledgers[client].check(releases[client])
-        _check_store(store, any(ledgers[client].has_made(releases[client].fingerprint) for client in releases))
+        _check_store(
+            store,
+            any(ledgers[client].has_made(releases[client].fingerprint) for client in releases),
+        )
         for client in sorted(releases):
             ledgers[client].open(releases[client])
         if store.exists():
@@ -164,8 +176,12 @@ def kept_once(
     costs nothing to read again. It keeps the statements, for a later accountant would state another price.
     """
     store = _store(ledgers, {client: release.facts for client, release in releases.items()})
-    former = _store(ledgers, {client: release.former_fingerprint for client, release in releases.items()})
-    today = {client: {**release.statement, "cost": release.cost} for client, release in releases.items()}
+    former = _store(
+        ledgers, {client: release.former_fingerprint for client, release in releases.items()}
+    )
+    today = {
+        client: {**release.statement, "cost": release.cost} for client, release in releases.items()
+    }
     for made in (store, former):
         if made.exists():
             print("  made before: taken from the store; nothing is spent")
@@ -210,9 +226,15 @@ def _told() -> Iterator[None]:
 def _announce(client: str, ledger: Ledger, release: Release) -> None:
     """Prints what this release brings the client's total to, before it is spent: at its cap's delta, if it has one."""
     capped = ledger.lifetime_epsilon is not None
-    cap, delta = (f" of a lifetime {ledger.lifetime_epsilon:g}", ledger.cap_delta()) if capped else ("", ledger.delta)
+    cap, delta = (
+        (f" of a lifetime {ledger.lifetime_epsilon:g}", ledger.cap_delta())
+        if capped
+        else ("", ledger.delta)
+    )
     total = ledger.told([] if ledger.knows(release.fingerprint) else [release.cost], delta=delta)
-    print(f"  {client}: with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}")
+    print(
+        f"  {client}: with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}"
+    )
 
 
 def _names(releases: dict[str, Release]) -> dict[str, str]:
@@ -222,8 +244,15 @@ def _names(releases: dict[str, Release]) -> dict[str, str]:
 def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
     """(fingerprints of its parts, store) of every release in `folder` of which all parts are closed."""
     with _told():
-        ledgers = {path.stem: Ledger(path, delta=1e-5).entries() for path in sorted(folder.glob("*.jsonl"))}
-    closed = {entry["fingerprint"] for entries in ledgers.values() for entry in entries if entry["event"] == "close"}
+        ledgers = {
+            path.stem: Ledger(path, delta=1e-5).entries() for path in sorted(folder.glob("*.jsonl"))
+        }
+    closed = {
+        entry["fingerprint"]
+        for entries in ledgers.values()
+        for entry in entries
+        if entry["event"] == "close"
+    }
     for parts in _parts(ledgers):
         if closed.issuperset(parts):
             yield parts, _place(folder, parts)
@@ -239,7 +268,11 @@ def _parts(ledgers: dict[str, list[dict]]) -> list[list[str]]:
             if entry["event"] == "open":
                 seed = entry["parameters"].get("seed")
                 joint = "client" in entry["parameters"]
-                kind = (entry["mechanism"], entry["version"], entry["data"], seed) if joint else (client,)
+                kind = (
+                    (entry["mechanism"], entry["version"], entry["data"], seed)
+                    if joint
+                    else (client,)
+                )
                 found.setdefault((*kind, before[kind]), []).append(entry["fingerprint"])
                 before[kind] += 1
     return list(found.values())

@@ -64,8 +64,12 @@ def _asked(root: Path, *arguments: str, given: str = "") -> bytes:
 def _checked(root: Path, done: subprocess.CompletedProcess, *arguments: str) -> bytes:
     none_ignored = arguments[:1] == ("check-ignore",) and done.returncode == NO_MATCH
     if done.returncode and not none_ignored:
-        told = done.stderr.decode(errors="replace").strip().splitlines() or [f"it ended with {done.returncode}"]
-        raise UserError(f"Git cannot say what it would take of {root}: {told[0].removeprefix('fatal: ')}.")
+        told = done.stderr.decode(errors="replace").strip().splitlines() or [
+            f"it ended with {done.returncode}"
+        ]
+        raise UserError(
+            f"Git cannot say what it would take of {root}: {told[0].removeprefix('fatal: ')}."
+        )
     return done.stdout
 
 
@@ -74,9 +78,13 @@ def _run(root: Path, *arguments: str, given: str = "") -> subprocess.CompletedPr
     environment = {**os.environ, "LC_ALL": "C"}
     command = ["git", "-C", str(root), *arguments]
     try:
-        return subprocess.run(command, input=os.fsencode(given), capture_output=True, env=environment)
+        return subprocess.run(
+            command, input=os.fsencode(given), capture_output=True, env=environment
+        )
     except FileNotFoundError:
-        raise UserError(f"Git is not installed, so nobody can say what it would take of {root}.") from None
+        raise UserError(
+            f"Git is not installed, so nobody can say what it would take of {root}."
+        ) from None
 
 
 def _names(answer: bytes) -> list[str]:

@@ -24,7 +24,9 @@ def folder(name: str) -> Iterator[Path]:
     partial = SCRATCH / "partial"
     partial.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
-        with _locked(SCRATCH / "partial.lock"):  # or another process takes a folder for dead before it is locked
+        with _locked(
+            SCRATCH / "partial.lock"
+        ):  # or another process takes a folder for dead before it is locked
             _sweep(partial)
             own = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=partial))
             held.callback(shutil.rmtree, own, ignore_errors=True)
@@ -69,7 +71,10 @@ def swept() -> int:
 def _sweep(partial: Path) -> int:
     removed = 0
     for leftover in partial.iterdir():
-        with contextlib.suppress(OSError), _locked(leftover / "lock", fcntl.LOCK_NB):  # refused: its process lives
+        with (
+            contextlib.suppress(OSError),
+            _locked(leftover / "lock", fcntl.LOCK_NB),
+        ):  # refused: its process lives
             shutil.rmtree(leftover)
             removed += 1
     return removed

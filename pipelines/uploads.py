@@ -41,11 +41,17 @@ def cached(root: Path) -> Iterator[Upload]:
     with Repo(str(root)) as repo:
         for out in repo.index.outs:
             if out.can_push and out.hash_info and (held := out.get_obj()):
-                hashes = {"/".join(key): info.value for key, _, info in held} if out.is_dir_checksum else {}
+                hashes = (
+                    {"/".join(key): info.value for key, _, info in held}
+                    if out.is_dir_checksum
+                    else {}
+                )
                 hashes = hashes or {"": out.hash_info.value}
                 blobs = {name: Path(out.cache.oid_to_path(value)) for name, value in hashes.items()}
                 files = {name: blob for name, blob in blobs.items() if blob.exists()}
-                yield Upload(repo.fs.relpath(out.fs_path, repo.root_dir), out.stage.addressing, files)
+                yield Upload(
+                    repo.fs.relpath(out.fs_path, repo.root_dir), out.stage.addressing, files
+                )
 
 
 def problems(root: Path) -> list[str]:
@@ -59,12 +65,18 @@ def problems(root: Path) -> list[str]:
 
 
 def _lying_in(folder: Path) -> dict[str, Path]:
-    return {str(file.relative_to(folder)): file for file in sorted(folder.rglob("*")) if not file.is_dir()}
+    return {
+        str(file.relative_to(folder)): file
+        for file in sorted(folder.rglob("*"))
+        if not file.is_dir()
+    }
 
 
 def _wrong(upload: Upload) -> Iterator[str]:
     again = f"Make the folder again: `dvc repro --force --single-item {upload.stage}`."
-    expected = next((names for place, names in HOLDS.items() if upload.path.startswith(f"{place}/")), None)
+    expected = next(
+        (names for place, names in HOLDS.items() if upload.path.startswith(f"{place}/")), None
+    )
     for name, file in upload.files.items():
         for where, what in keys.found(file, f"{upload.path}/{name}".rstrip("/")):
             yield f"{where} {what}, and it lies where `dvc push` takes what it uploads. {again}"

@@ -37,11 +37,15 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     for warning in warnings:
         print(f"{name}: {warning}")
     if warnings and params.quality.on_failure == "fail":
-        raise UserError(f"{name} misses its quality thresholds: {'; '.join(warnings)}. (quality.on_failure: fail)")
+        raise UserError(
+            f"{name} misses its quality thresholds: {'; '.join(warnings)}. (quality.on_failure: fail)"
+        )
     with new_folder(paths.quality(dataset, client, generator)) as folder:
         write_json(folder / "quality.json", {**results, "warnings": warnings})
         season(folder, dataset, client)
-    print(f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}")
+    print(
+        f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -29,4 +29,6 @@ def _check_names(params: config.Params, names: dict[str, str], block: str) -> No
     }
     for argument, name in names.items():
         if argument in known and name not in known[argument]:
-            raise UserError(f"The '--{argument}' argument must be one of {known[argument]}. Got {name!r} instead.")
+            raise UserError(
+                f"The '--{argument}' argument must be one of {known[argument]}. Got {name!r} instead."
+            )

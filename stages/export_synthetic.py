@@ -28,7 +28,9 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     place = paths.synthetic(dataset, client, generator)
     with new_folder(place) as folder:
         export.write(folder, data, description)
-    print(f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png and card.md")
+    print(
+        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png and card.md"
+    )
 
 
 if __name__ == "__main__":

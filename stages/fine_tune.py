@@ -17,7 +17,11 @@ from stages.cli import main
 def run(params: Params, dataset: str, generator: str) -> None:
     folder, profile = paths.initial(dataset, generator), params.profiles[dataset]
     made = paths.cost(dataset, generator) / paths.COST
-    privacy, state, cost = read_json(folder / "privacy.json"), read_json(folder / health.FILE), read_json(made)
+    privacy, state, cost = (
+        read_json(folder / "privacy.json"),
+        read_json(folder / health.FILE),
+        read_json(made),
+    )
     require(folder / "privacy.json", privacy, "epsilon_max", "guarantee")
     require(folder / health.FILE, state, "collapsed", "why")
     require(made, cost, "rounds", "bytes_down", "bytes_up", "seconds")
@@ -33,7 +37,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
     summary = {**found.summary, **privacy, "health": state}
     cost = {**cost, "seconds_at_home": found.seconds}
     with new_folder(paths.personal(dataset, generator)) as out:
-        results.save_method(out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost)
+        results.save_method(
+            out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
+        )
         season(out, dataset, "all-clients")
     print(f"{dataset} {method}: {results.line(summary)}")
 

@@ -19,11 +19,15 @@ from stages.cli import main
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
     planned = Run(dataset, "pppfl", generator)
-    privacy = {**exports.privacy(*of), "releases": exports.releases(*of)}  # a missing card is told before the rounds
+    privacy = {
+        **exports.privacy(*of),
+        "releases": exports.releases(*of),
+    }  # a missing card is told before the rounds
     with scratch.unfinished(f"meta_train-{dataset}-{generator}") as unfinished:
         history = on_synthetic(params, planned, unfinished)
         curves = [
-            {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])} for row in history.curves
+            {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])}
+            for row in history.curves
         ]
         verdict = _health(params, planned, history)
         with new_folder(paths.initial(dataset, generator)) as folder:
@@ -35,7 +39,9 @@ def run(params: Params, dataset: str, generator: str) -> None:
             write_json(folder / paths.COST, history.cost)
             season(folder, dataset, "all-clients")
     last = curves[-1]
-    print(f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}")
+    print(
+        f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}"
+    )
     print(verdict.told(f"{dataset} pppfl/{generator}"), end="")
 
 

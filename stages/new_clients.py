@@ -9,7 +9,9 @@ from pipelines.federation.home import new_clients
 from pipelines.files import new_folder, write_json
 from stages.cli import main
 
-LEAST_BYTES = 1 << 18  # cells that are skipped, for want of records, must not show in the folder's size
+LEAST_BYTES = (
+    1 << 18
+)  # cells that are skipped, for want of records, must not show in the folder's size
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
@@ -24,14 +26,20 @@ def run(params: Params, dataset: str, generator: str) -> None:
             shards.read_all(dataset, settings.held_out, profile),
             labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
             settings=settings,
-            training={algorithm: params.training(dataset, block) for algorithm, block in blocks.items()},
+            training={
+                algorithm: params.training(dataset, block) for algorithm, block in blocks.items()
+            },
             seed=seeds.derive(params.seed, "labelled", dataset),
             unfinished=unfinished,
         )
         _write(params, dataset, generator, found)
     for row in found.skipped:
-        print(f"{dataset} {row['client']}: {row['records']} records, so not adapted with {row['labels']} labels")
-    print(f"{dataset}/{generator}: {len(found.cells)} tests of {len(settings.held_out)} new clients")
+        print(
+            f"{dataset} {row['client']}: {row['records']} records, so not adapted with {row['labels']} labels"
+        )
+    print(
+        f"{dataset}/{generator}: {len(found.cells)} tests of {len(settings.held_out)} new clients"
+    )
 
 
 def _write(params: Params, dataset: str, generator: str, found: new_clients.Study) -> None:
@@ -40,7 +48,12 @@ def _write(params: Params, dataset: str, generator: str, found: new_clients.Stud
         client: exports.privacy(dataset, [other for other in clients if other != client], generator)
         for client in settings.held_out
     }
-    content = {**settings.model_dump(), "privacy": privacy, "skipped": found.skipped, "cells": found.cells}
+    content = {
+        **settings.model_dump(),
+        "privacy": privacy,
+        "skipped": found.skipped,
+        "cells": found.cells,
+    }
     with new_folder(paths.new_clients(dataset, generator)) as folder:
         write_json(folder / "results.json", content)
         write_json(folder / paths.COST, {"costs": found.costs})

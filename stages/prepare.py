@@ -26,11 +26,16 @@ def run(params: Params, dataset: str) -> None:
     _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
-        test, pool = (pool[rows] for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng))
+        test, pool = (
+            pool[rows]
+            for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng)
+        )
         if not len(test):
             rule = f"large enough to leave an image of {dataset} in the global test set"
             raise mistake("prepare.test_fraction", params.prepare.test_fraction, rule)
-    public, pool = _public(pool, params.public_fraction(dataset), seeds.derive(params.seed, "public", dataset))
+    public, pool = _public(
+        pool, params.public_fraction(dataset), seeds.derive(params.seed, "public", dataset)
+    )
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
@@ -40,7 +45,9 @@ def run(params: Params, dataset: str) -> None:
     print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
 
 
-def _tell_classes(dataset: str, names: list[str] | None, labels: np.ndarray, *, declared: bool) -> None:
+def _tell_classes(
+    dataset: str, names: list[str] | None, labels: np.ndarray, *, declared: bool
+) -> None:
     """Prints which label is which class: folders are sorted by their characters, capitals first."""
     if not names:
         return
@@ -49,7 +56,9 @@ def _tell_classes(dataset: str, names: list[str] | None, labels: np.ndarray, *, 
     print(f"{dataset}: class and number of its records: {', '.join(told)}")
     if not declared:
         line = f"class_names: {json.dumps([printable(name) for name in names], ensure_ascii=False)}"
-        print(f"{dataset}: cards name no class. To hand out the names with the images, write under profiles.{dataset}:")
+        print(
+            f"{dataset}: cards name no class. To hand out the names with the images, write under profiles.{dataset}:"
+        )
         print(f"    {line}")
 
 

@@ -12,13 +12,18 @@ from pipelines.reporting.findings import marked
 from pipelines.reporting.formatting import number
 from stages.cli import main
 
-LEAST_BYTES = 1 << 23  # of a data set, which takes some 2.5 MB: how well a picture is packed follows private scores
+LEAST_BYTES = (
+    1 << 23
+)  # of a data set, which takes some 2.5 MB: how well a picture is packed follows private scores
 
 
 def run(params: Params) -> None:
     with new_folder(paths.REPORTS) as out:
         summaries = page.write(out, params)
-        for name in ("audit.json", "audit.png"):  # the last `make audit`, which this folder would otherwise lose
+        for name in (
+            "audit.json",
+            "audit.png",
+        ):  # the last `make audit`, which this folder would otherwise lose
             if (paths.AUDIT / name).exists():
                 shutil.copy(paths.AUDIT / name, out / name)
         season(out, "reports", "all-clients", LEAST_BYTES * len(params.datasets))
@@ -34,7 +39,9 @@ def run(params: Params) -> None:
         print("\n".join(sentences(summary["comparisons"], summary["methods"])))
         for sentence in new_clients.sentences(summary["new_clients"]):
             print(f"New clients: {sentence}")
-    print(f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared")
+    print(
+        f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be shared"
+    )
 
 
 if __name__ == "__main__":

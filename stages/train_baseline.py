@@ -36,8 +36,13 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, own):
             task = of_clients(params, dataset, data, algorithm, generator)
-            settings, carried = params.training(dataset, algorithm), _carried(params, dataset, algorithm, generator)
-            for name, trained in baselines.trained(algorithm, task, settings, carried, kept).items():
+            settings, carried = (
+                params.training(dataset, algorithm),
+                _carried(params, dataset, algorithm, generator),
+            )
+            for name, trained in baselines.trained(
+                algorithm, task, settings, carried, kept
+            ).items():
                 method = f"{name}/{generator}" if generator else name
                 found = fine_tuning.from_each_own(
                     trained.models,
@@ -51,7 +56,13 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                 summary = {**found.summary, **privacy, "health": verdict.as_dict()}
                 cost = {**trained.cost, "seconds_at_home": found.seconds}
                 results.save_method(
-                    folder, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
+                    folder,
+                    method,
+                    summary,
+                    found.curve,
+                    found.personal,
+                    correct=found.correct,
+                    cost=cost,
                 )
                 print(f"{dataset} {method}: {results.line(summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")
@@ -69,7 +80,9 @@ def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -
         yield generator, exports.images(*of, params.profiles[dataset]), exports.privacy(*of)
 
 
-def _health(dataset: str, algorithm: str, task: Task, settings: Block, trained: baselines.Trained) -> health.Health:
+def _health(
+    dataset: str, algorithm: str, task: Task, settings: Block, trained: baselines.Trained
+) -> health.Health:
     """Returns the verdict on the one model that all share, by their synthetic sets.
 
     For an upper bound, and for models of each client's own, it looks at weights alone: no verdict may come from private
@@ -87,7 +100,9 @@ def _health(dataset: str, algorithm: str, task: Task, settings: Block, trained: 
     return next((verdict for verdict in verdicts if verdict.collapsed), verdicts[0])
 
 
-def _carried(params: Params, dataset: str, algorithm: str, generator: str | None) -> Callable[[], History] | None:
+def _carried(
+    params: Params, dataset: str, algorithm: str, generator: str | None
+) -> Callable[[], History] | None:
     """The run's rounds over a network. In this process it has its task at hand, and bounds never leave it."""
     if params.federation.engine == "inprocess" or not methods.has_rounds(algorithm):
         return None

@@ -57,7 +57,15 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     privacy = {**combined(list(statements.values())), "statements": statements}
     summary = {**found.summary, **privacy, "health": verdict.as_dict()}
     with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
-        results.save_method(folder, algorithm, summary, found.curve, found.personal, correct=found.correct, cost=cost)
+        results.save_method(
+            folder,
+            algorithm,
+            summary,
+            found.curve,
+            found.personal,
+            correct=found.correct,
+            cost=cost,
+        )
         for name in (noisy_run.LOG, noisy_run.SPENT):
             shutil.copy(store / name, folder / algorithm / name)
         season(folder, dataset, "all-clients")
@@ -89,30 +97,44 @@ def _released(
     settings, profile = params.training(dataset, algorithm), params.profiles[dataset]
     build = own.network(params, dataset, settings)
     plans = {client: _plan(params, dataset, client, settings) for client in shards_of}
-    accounts = {client: _account(params, algorithm, client, settings, plans[client]) for client in shards_of}
+    accounts = {
+        client: _account(params, algorithm, client, settings, plans[client]) for client in shards_of
+    }
     sources = {client: own.source(params, dataset, algorithm, client) for client in shards_of}
     _say(algorithm, accounts)
     build()  # a network that does not fit the images must fail before anything is entered as spent
     public = labelled_images.load(paths.prepared(dataset) / "public.npz")
     _check_images(params, dataset, algorithm, len(public))
     data = {client: shard.train for client, shard in shards_of.items()}
-    entries = _entries(params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public))
+    entries = _entries(
+        params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public)
+    )
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
     entries = releases.recognised(ledgers, entries)
-    if params.federation.engine != "inprocess":  # each client's own process enters what it releases, at every attempt
-        return releases.kept_once(ledgers, entries, partial(_over_network, params, Run(dataset, algorithm)))
+    if (
+        params.federation.engine != "inprocess"
+    ):  # each client's own process enters what it releases, at every attempt
+        return releases.kept_once(
+            ledgers, entries, partial(_over_network, params, Run(dataset, algorithm))
+        )
 
     def first() -> tuple[dict, int]:
         if not settings.warm_start:
             return state_of(build()), 0
         seed = seeds.derive(params.seed, "warm_start", dataset, algorithm)
-        return warm_start.trained(build(), settings.warm_start, profile.augmentation, data, plans, sources, seed)
+        return warm_start.trained(
+            build(), settings.warm_start, profile.augmentation, data, plans, sources, seed
+        )
 
     unfinished = releases.unfinished(ledgers, entries)
-    make = partial(noisy_run.train, data, accounts, sources, build, first, public, unfinished=unfinished)
+    make = partial(
+        noisy_run.train, data, accounts, sources, build, first, public, unfinished=unfinished
+    )
     store = releases.made_once(ledgers, entries, make)
     made = {client: each.fingerprint for client, each in entries.items()}
-    return store, {client: releases.statement(params, dataset, client, made[client]) for client in data}
+    return store, {
+        client: releases.statement(params, dataset, client, made[client]) for client in data
+    }
 
 
 def _entries(
@@ -147,7 +169,10 @@ def _entries(
 def _facts(params: Params, data: dict[str, Images], public: Images) -> list[str]:
     """What tells this joint release from another: a reply depends on everyone's data and noise, by the model that was
     broadcast. One change, and all release anew."""
-    together = [f"{client} {releases.digest(data[client])} {params.budget(client)}" for client in sorted(data)]
+    together = [
+        f"{client} {releases.digest(data[client])} {params.budget(client)}"
+        for client in sorted(data)
+    ]
     facts = [*together, releases.digest(public)]
     if params.federation.engine != "inprocess":
         facts.append(f"over a network, {params.federation.on_loss} on loss")
@@ -160,7 +185,11 @@ def _over_network(params: Params, run: Run, folder: Path) -> None:
         UserError: the run starts from images that the clients would release together; or it failed.
     """
     if run.settings(params).warm_start:
-        raise mistake(f"dp_baselines.{run.method}.warm_start", "a share", "null where federation.engine is 'nvflare'")
+        raise mistake(
+            f"dp_baselines.{run.method}.warm_start",
+            "a share",
+            "null where federation.engine is 'nvflare'",
+        )
     done = networked(params, run)
     noisy_run.keep(folder, done.history, done.history.cost, done.spent)
 
@@ -181,7 +210,9 @@ def _start(profile: Profile, plan: Plan | None) -> dict | None:
     return {**plan.statement.details, "version": dp_moments.VERSION, "augmentation": warps}
 
 
-def _account(params: Params, algorithm: str, client: str, settings: Block, plan: Plan | None) -> Account:
+def _account(
+    params: Params, algorithm: str, client: str, settings: Block, plan: Plan | None
+) -> Account:
     """
     Raises:
         UserError: the images that the run starts from leave nothing for its steps.
@@ -195,7 +226,9 @@ def _account(params: Params, algorithm: str, client: str, settings: Block, plan:
         )
     except ValueError:
         rule = f"small enough to leave something of epsilon {epsilon:g} by the run's own accountant"
-        raise mistake(f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule) from None
+        raise mistake(
+            f"dp_baselines.{algorithm}.warm_start.share", settings.warm_start.share, rule
+        ) from None
 
 
 def _check_images(params: Params, dataset: str, algorithm: str, count: int) -> None:
@@ -216,7 +249,9 @@ def _say(algorithm: str, accounts: dict[str, Account]) -> None:
         UserError: no client's budget buys a step.
     """
     for client, its in accounts.items():
-        steps = f"{its.affordable} steps" if its.affordable else "no step, so that it takes no part,"
+        steps = (
+            f"{its.affordable} steps" if its.affordable else "no step, so that it takes no part,"
+        )
         print(f"{client}: noise multiplier {its.first:.3f}, {steps} within epsilon {its.epsilon:g}")
     if not any(its.affordable for its in accounts.values()):
         most = max(its.epsilon for its in accounts.values())

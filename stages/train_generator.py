@@ -29,7 +29,9 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     where = base.Where(params.device, releases.unfinished(ledgers, entries))
 
     def make(folder):
-        release.save(folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint)
+        release.save(
+            folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint
+        )
 
     store = releases.made_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:

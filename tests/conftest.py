@@ -5,7 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small networks are many times slower with more
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before torch: small networks are many times slower with more
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from within import Within
 def _checkout(tmp_path_factory) -> Path:
     """The working tree's files, committed as a new repository, with tiny parameters and the canary's images."""
     path = tmp_path_factory.mktemp("project") / "fedlens"
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
+    )
     for name in listed.stdout.splitlines():
         if name != "dvc.lock" and (ROOT / name).is_file():
             (path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +31,9 @@ def _checkout(tmp_path_factory) -> Path:
     np.savez(path / "raw" / "own.npz", **own_images())
     project.git("init", "-q", "-b", "main")
     for name, value in (("user.name", "t"), ("user.email", "t@example.invalid")):
-        project.git("config", name, value)  # `dvc exp run` commits, and a machine need not know who its user is
+        project.git(
+            "config", name, value
+        )  # `dvc exp run` commits, and a machine need not know who its user is
     project.git("add", "-A")
     project.git("commit", "-qm", "start")
     return path

@@ -13,7 +13,10 @@ from ledgers import DELTA, check_sound, release
 from pipelines.privacy.ledger import Ledger
 
 PAGE = 4096
-LENGTHS = (0, 6000)  # a short line fits where the head does not; of one of more than a page a part may fit
+LENGTHS = (
+    0,
+    6000,
+)  # a short line fits where the head does not; of one of more than a page a part may fit
 
 
 def fill(ballast: Path, pages_free: int) -> None:

@@ -42,13 +42,18 @@ def of_generator(name: str, settings: dict) -> Release:
     module = base.load(name)
     plan = module.plan(GENERATORS[name].model_validate(settings), Budget(EPSILON, DELTA), SPACE)
     statement = releasing.described(plan, OsEntropy())
-    return releasing.entry(name, module.VERSION, module.IDENTITY, plan, statement, data="the records", seed=SEED)
+    return releasing.entry(
+        name, module.VERSION, module.IDENTITY, plan, statement, data="the records", seed=SEED
+    )
 
 
 def of_noisy_training(name: str, settings: dict) -> Release:
     settings = DpBaselines.model_fields[name].annotation.model_validate(settings)
     profile = SimpleNamespace(
-        shape=[8, 8, 1], classes=10, classifier="mlp", augmentation=Augmentation.model_validate(WARPS)
+        shape=[8, 8, 1],
+        classes=10,
+        classifier="mlp",
+        augmentation=Augmentation.model_validate(WARPS),
     )
     family = noisy_run.family(settings)
     start, before, delta = None, (), DELTA

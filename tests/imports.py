@@ -25,7 +25,9 @@ def imported(path: Path) -> frozenset[Path]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        found |= {file for name in names if name.split(".")[0] in OURS and (file := module_file(name))}
+        found |= {
+            file for name in names if name.split(".")[0] in OURS and (file := module_file(name))
+        }
     return frozenset(found)
 
 

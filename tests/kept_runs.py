@@ -16,15 +16,30 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
     }
     entry = {"candidates": 7, "selected_mean_accuracy": 0.8, "bmta": 0.9, "bmt_f1": 0.85}
     entry |= {"epsilon_max": 10.0, "guarantee": "formal"}
-    entry |= {"rounds": 30, "bytes_up": 1000, "bytes_down": 1000, "seconds": 5.0, "seconds_at_home": 7.0}
+    entry |= {
+        "rounds": 30,
+        "bytes_up": 1000,
+        "bytes_down": 1000,
+        "seconds": 5.0,
+        "seconds_at_home": 7.0,
+    }
     return {**entry, "upper_bound": False, **other, "clients": clients}
 
 
 def run(seed: int, methods: dict, *, dataset: str = "mnist", variant: str = "", **other) -> dict:
-    return {"dataset": dataset, "seed": seed, "variant": variant, "settings": {}, "methods": methods, **other}
+    return {
+        "dataset": dataset,
+        "seed": seed,
+        "variant": variant,
+        "settings": {},
+        "methods": methods,
+        **other,
+    }
 
 
-def newcomers(seed: int, accuracies: dict[str, list[float]], labels: int = 8, variant: str = "newcomers") -> dict:
+def newcomers(
+    seed: int, accuracies: dict[str, list[float]], labels: int = 8, variant: str = "newcomers"
+) -> dict:
     """A run with one client held out. accuracies: {method: one per draw}."""
     cells = [
         {"algorithm": name, "client": "c0", "labels": labels, "draw": draw, "accuracy": value}

@@ -6,7 +6,9 @@ import zipfile
 
 
 def pem(kind: str = "") -> str:
-    return "\n".join([f"-----BEGIN {kind}PRIVATE KEY-----", "AAAA", f"-----END {kind}PRIVATE KEY-----", ""])
+    return "\n".join(
+        [f"-----BEGIN {kind}PRIVATE KEY-----", "AAAA", f"-----END {kind}PRIVATE KEY-----", ""]
+    )
 
 
 def zipped(content: dict[str, bytes], method=zipfile.ZIP_DEFLATED) -> bytes:

@@ -63,7 +63,10 @@ def everything(params: Params, datasets: list[str], clients: list[str]) -> None:
         with _failures(f"network of {dataset}"):
             _network(params.profiles[dataset].classifier, params, dataset)
     with _failures("partition"):
-        _partition(json.dumps([params.seed, params.prepare.model_dump(), params.partition.model_dump()]), params)
+        _partition(
+            json.dumps([params.seed, params.prepare.model_dump(), params.partition.model_dump()]),
+            params,
+        )
 
 
 @contextlib.contextmanager
@@ -102,7 +105,9 @@ def _generator(params: Params, dataset: str, name: str, clients: list[str]) -> N
             NormedGenerator(shape=space.shape, classes=space.classes, network=settings.network)
 
 
-def _planned(name: str, settings: Block, budget: tuple[float, float], params: Params, dataset: str) -> None:
+def _planned(
+    name: str, settings: Block, budget: tuple[float, float], params: Params, dataset: str
+) -> None:
     space = public_space(params.profiles[dataset])
     _once(_plan, name, settings.model_dump_json(), budget, space)
 
@@ -130,7 +135,11 @@ def _plan(name: str, settings: str, budget: tuple[float, float], space: base.Spa
         _noise(sigma, plan.statement.epsilon)
     if not (plan.statement.mu > 0 and plan.statement.epsilon > 0):
         raise Failed(f"mu {plan.statement.mu}, epsilon {plan.statement.epsilon}")
-    json.dumps(entry(name, module.VERSION, module.IDENTITY, plan, plan.statement, data="", seed=0).statement)
+    json.dumps(
+        entry(
+            name, module.VERSION, module.IDENTITY, plan, plan.statement, data="", seed=0
+        ).statement
+    )
     if name == "dp_moments" and math.prod(space.shape) <= TINY and space.classes <= 10:
         _fitted(plan)
 
@@ -167,7 +176,12 @@ def _sigmas(details: object, name: str = "") -> Iterator[float]:
 
 def _noisy(params: Params, dataset: str, name: str, clients: list[str]) -> None:
     settings = params.training(dataset, name)
-    _network(settings.network or params.profiles[dataset].classifier, params, dataset, settings.activation)
+    _network(
+        settings.network or params.profiles[dataset].classifier,
+        params,
+        dataset,
+        settings.activation,
+    )
     for client in clients:
         account = _account(params, dataset, client, settings)
         _noise(account.first, account.epsilon)
@@ -210,7 +224,11 @@ def _dpsgd(settings: Dpsgd, account: Account) -> None:
         raise Failed(f"a sensitivity of {clip.sensitivity}")
     for slope, spread in ((0.0, 0.0), (1e-9, 1e9), (1e6, 1e-9), (1.0, 1.0)):
         facts = Facts(2, account.left, 3, slope, 1.0, spread, 2, 1000, multiplier, clip.norm)
-        if not 1 <= following(settings, facts) <= max(settings.most_local_steps, settings.local_steps):
+        if (
+            not 1
+            <= following(settings, facts)
+            <= max(settings.most_local_steps, settings.local_steps)
+        ):
             raise Failed("local steps out of their range")
     if not 0 < next_factor(settings, 1.0, [3.0, 2.0, 1.0, 1.0]) <= 1:
         raise Failed("a factor on the noise out of its range")
@@ -247,11 +265,17 @@ def _training(params: Params, dataset: str, name: str) -> None:
     if not isinstance(settings, Meta):
         return
     epsilons = {client: params.budget(client)[0] for client in params.clients}
-    weights = pppfl.client_weights(settings, epsilons, dict.fromkeys(epsilons, params.profiles[dataset].images))
+    weights = pppfl.client_weights(
+        settings, epsilons, dict.fromkeys(epsilons, params.profiles[dataset].images)
+    )
     rates = [pppfl.outer_learning_rate(settings, at) for at in (1, settings.rounds)]
-    if not np.isfinite([*weights.values(), *rates]).all() or not math.isclose(sum(weights.values()), 1):
+    if not np.isfinite([*weights.values(), *rates]).all() or not math.isclose(
+        sum(weights.values()), 1
+    ):
         raise Failed(f"weights {weights}, rates {rates}")
-    parts = pppfl.support_and_query(_Set(min(params.profiles[dataset].images, 10_000)), settings.query_fraction)
+    parts = pppfl.support_and_query(
+        _Set(min(params.profiles[dataset].images, 10_000)), settings.query_fraction
+    )
     if not all(parts):
         raise Failed(f"support and query sets of {parts} images")
 
@@ -278,9 +302,15 @@ def _cut(_: str, held: _Held) -> None:
     images, labels = load_digits(return_X_y=True)
     fractions = [params.prepare.test_fraction, params.prepare.public_fraction]
     _, _, rest = partitions.split(labels, fractions, rng)
-    pool = Images(images[rest].reshape(-1, 8, 8, 1).astype(np.uint8), labels[rest].astype(np.int64), rest)
+    pool = Images(
+        images[rest].reshape(-1, 8, 8, 1).astype(np.uint8), labels[rest].astype(np.int64), rest
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "TRIES", 100)
         shards = partitions.cut(pool, params.partition, rng)
-    if not all(len(part) for shard in shards.values() for part in (shard.train, shard.validation, shard.test)):
+    if not all(
+        len(part)
+        for shard in shards.values()
+        for part in (shard.train, shard.validation, shard.test)
+    ):
         raise Failed("an empty part of a shard")

@@ -13,7 +13,9 @@ DELTA = 1e-5
 CALLS = ("open", "write", "fsync", "ftruncate", "truncate", "replace", "close")
 
 
-def release(epsilon=1.0, data="d", delta=DELTA, mechanism="dp_moments", cost=None, **parameters) -> Release:
+def release(
+    epsilon=1.0, data="d", delta=DELTA, mechanism="dp_moments", cost=None, **parameters
+) -> Release:
     mu = Budget(epsilon, delta).mu
     return Release(
         mechanism=mechanism,

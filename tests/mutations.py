@@ -9,11 +9,60 @@ from typing import NamedTuple
 from project import ROOT
 from shipped import shipped
 
-NUMBERS = [math.nan, math.inf, -math.inf, -1, 0, 0.0, -0.0, 1e-320, 1e-300, 1e-12, 1e-9, 1e-6, 1e-3, 0.5, 0.999, 1.0]
+NUMBERS = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    0,
+    0.0,
+    -0.0,
+    1e-320,
+    1e-300,
+    1e-12,
+    1e-9,
+    1e-6,
+    1e-3,
+    0.5,
+    0.999,
+    1.0,
+]
 NUMBERS += [0.9999999999999999, 1, 2, 3, 7, 1000, 10**4, 10**6, 1e3, 1e6, 1e9, 1e17, 1e300]
 NUMBERS += [10**18, 10**30, 10**400, -(10**400)]
-TEXTS = ["", "x", "1.0", ".inf", "null", "é", "\ud800", "a\0b", "a\nb", "../x", "{}", "${seed}", "y" * 5000, "-", " "]
-OTHERS = [True, False, None, [], [1], ["x"], [[]], [None], {}, {"a": 1}, {"": None}, {1: 2}, b"x", (1, 2), {"s"}]
+TEXTS = [
+    "",
+    "x",
+    "1.0",
+    ".inf",
+    "null",
+    "é",
+    "\ud800",
+    "a\0b",
+    "a\nb",
+    "../x",
+    "{}",
+    "${seed}",
+    "y" * 5000,
+    "-",
+    " ",
+]
+OTHERS = [
+    True,
+    False,
+    None,
+    [],
+    [1],
+    ["x"],
+    [[]],
+    [None],
+    {},
+    {"a": 1},
+    {"": None},
+    {1: 2},
+    b"x",
+    (1, 2),
+    {"s"},
+]
 VALUES = [*NUMBERS, *TEXTS, *OTHERS]
 
 
@@ -42,7 +91,10 @@ def leaves(node: object, path: tuple = ()) -> Iterator[tuple]:
 def _values() -> Iterator[Mutation]:
     for path in leaves(shipped()):
         for value in VALUES:
-            yield Mutation(f"{_dotted(path)} = {_short(value)}", lambda path=path, value=value: _with(path, value))
+            yield Mutation(
+                f"{_dotted(path)} = {_short(value)}",
+                lambda path=path, value=value: _with(path, value),
+            )
 
 
 def _keys() -> Iterator[Mutation]:
@@ -50,9 +102,14 @@ def _keys() -> Iterator[Mutation]:
         owner, key = path[:-1], path[-1]
         yield Mutation(f"{_dotted(path)} removed", lambda path=path: _without(path))
         for name in (key[:-1], f"{key}s", key.upper(), 5, "", None):
-            made = Mutation(f"{_dotted(path)} renamed {name!r}", lambda path=path, name=name: _renamed(path, name))
+            made = Mutation(
+                f"{_dotted(path)} renamed {name!r}",
+                lambda path=path, name=name: _renamed(path, name),
+            )
             yield made
-        yield Mutation(f"{_dotted(owner)} has an odd key", lambda owner=owner: _with((*owner, "odd"), 1))
+        yield Mutation(
+            f"{_dotted(owner)} has an odd key", lambda owner=owner: _with((*owner, "odd"), 1)
+        )
 
 
 def _blocks(node: object, path: tuple = ()) -> Iterator[tuple]:
@@ -92,7 +149,11 @@ def _dotted(path: tuple) -> str:
 
 
 def _short(value: object) -> str:
-    return f"an int of {value.bit_length()} bits" if isinstance(value, int) and abs(value) > 1e30 else repr(value)[:40]
+    return (
+        f"an int of {value.bit_length()} bits"
+        if isinstance(value, int) and abs(value) > 1e30
+        else repr(value)[:40]
+    )
 
 
 def texts() -> dict[str, bytes]:
@@ -102,17 +163,39 @@ def texts() -> dict[str, bytes]:
     middle = len(whole) // 2
     odd = {
         "truncated": [whole[: len(whole) * part // 37] for part in range(37)],
-        "a line twice": [b"".join([*lines[:at], lines[at], *lines[at:]]) for at in range(0, len(lines), 5)],
-        "a line gone": [b"".join([*lines[:at], *lines[at + 1 :]]) for at in range(0, len(lines), 7)],
-        "no UTF-8": [whole[:middle] + byte + whole[middle:] for byte in (b"\xff", b"\xc3(", b"\xed\xa0\x80")],
-        "another encoding": [whole.decode().encode(name) for name in ("utf-16", "utf-32", "utf-8-sig")],
-        "control characters": [whole[:middle] + byte + whole[middle:] for byte in (b"\0", b"\x07", b"\x1b", b"\x7f")],
+        "a line twice": [
+            b"".join([*lines[:at], lines[at], *lines[at:]]) for at in range(0, len(lines), 5)
+        ],
+        "a line gone": [
+            b"".join([*lines[:at], *lines[at + 1 :]]) for at in range(0, len(lines), 7)
+        ],
+        "no UTF-8": [
+            whole[:middle] + byte + whole[middle:] for byte in (b"\xff", b"\xc3(", b"\xed\xa0\x80")
+        ],
+        "another encoding": [
+            whole.decode().encode(name) for name in ("utf-16", "utf-32", "utf-8-sig")
+        ],
+        "control characters": [
+            whole[:middle] + byte + whole[middle:] for byte in (b"\0", b"\x07", b"\x1b", b"\x7f")
+        ],
         "tabs": [whole.replace(b"  ", b"\t"), b"\t" + whole, whole.replace(b": ", b":\t", 9)],
-        "line ends": [whole.replace(b"\n", b"\r\n"), whole.replace(b"\n", b"\r"), whole.replace(b"\n", b" ")],
-        "deep": [one * 3000 + two * 3000 for one, two in ((b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""))],
+        "line ends": [
+            whole.replace(b"\n", b"\r\n"),
+            whole.replace(b"\n", b"\r"),
+            whole.replace(b"\n", b" "),
+        ],
+        "deep": [
+            one * 3000 + two * 3000
+            for one, two in ((b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""))
+        ],
         "deep in place": [whole.replace(b"seed: 7", b"seed: " + b"[" * 3000 + b"]" * 3000)],
         "a bomb": [b"a0: &a0 [1, 1]\n" + b"".join(_doubling(at) for at in range(60)) + whole],
-        "an alias of itself": [b"seed: &a [*a]\n", b"clients: &a {c0: *a}\n", b"&a {*a : 1}", b"&a {<<: *a}"],
+        "an alias of itself": [
+            b"seed: &a [*a]\n",
+            b"clients: &a {c0: *a}\n",
+            b"&a {*a : 1}",
+            b"&a {<<: *a}",
+        ],
         "documents": [
             whole + b"\n---\n" + whole,
             b"---\n" + whole,
@@ -122,7 +205,13 @@ def texts() -> dict[str, bytes]:
         ],
         "tags": [
             whole.replace(b"seed: 7", b"seed: " + tag)
-            for tag in (b"!x 7", b"!!python/object:os.system [x]", b"!!python/name:os.system", b"!!str 7", b"!!int x")
+            for tag in (
+                b"!x 7",
+                b"!!python/object:os.system [x]",
+                b"!!python/name:os.system",
+                b"!!str 7",
+                b"!!int x",
+            )
         ],
         "dates and more": [
             whole.replace(b"seed: 7", b"seed: " + value)
@@ -149,12 +238,28 @@ def texts() -> dict[str, bytes]:
                 b"-.inf",
             )
         ],
-        "directives": [b"%YAML 1.1\n---\n" + whole, b"%YAML 9.9\n---\n" + whole, b"%TAG ! x\n---\n" + whole, b"%x"],
-        "merges": [b"<<: 3\n" + whole, b"<<: [1]\n" + whole, whole.replace(b"<<: *meta", b"<<: [*meta, *meta]", 1)],
+        "directives": [
+            b"%YAML 1.1\n---\n" + whole,
+            b"%YAML 9.9\n---\n" + whole,
+            b"%TAG ! x\n---\n" + whole,
+            b"%x",
+        ],
+        "merges": [
+            b"<<: 3\n" + whole,
+            b"<<: [1]\n" + whole,
+            whole.replace(b"<<: *meta", b"<<: [*meta, *meta]", 1),
+        ],
         "nothing": [b"", b"\n", b"# no\n", b"null", b"{}", b"[]", b"7", b"x", b"''", b"*a", b"&a"],
-        "large": [b"#" * 2_000_000, whole + b"#" * 900_000, b"a: " + b"x" * 999_000, b"x\n" * 400_000],
+        "large": [
+            b"#" * 2_000_000,
+            whole + b"#" * 900_000,
+            b"a: " + b"x" * 999_000,
+            b"x\n" * 400_000,
+        ],
     }
-    return {f"{kind} {place}": text for kind, made in odd.items() for place, text in enumerate(made)}
+    return {
+        f"{kind} {place}": text for kind, made in odd.items() for place, text in enumerate(made)
+    }
 
 
 def _doubling(at: int) -> bytes:

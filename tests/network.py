@@ -36,7 +36,9 @@ def exported(checkout: Path, path: Path) -> Project:
     made = Project(path)
     made.edit(three_clients)
     made.export(CLIENTS, GENERATOR)
-    made.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))  # of noisy training alone
+    made.edit(
+        lambda params: params["privacy"].update(noise="seeded_for_tests")
+    )  # of noisy training alone
     return made
 
 

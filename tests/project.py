@@ -14,8 +14,21 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).resolve().parents[1]
 CANARY = b"PRIVATE-CANARY"
 BIN = Path(sys.executable).parent
-ENV = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "DVC_NO_ANALYTICS": "1"}
-GIT = ["git", "-c", "user.email=t@example.invalid", "-c", "user.name=t", "-c", "commit.gpgsign=false"]
+ENV = {
+    **os.environ,
+    "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    "OMP_NUM_THREADS": "1",
+    "DVC_NO_ANALYTICS": "1",
+}
+GIT = [
+    "git",
+    "-c",
+    "user.email=t@example.invalid",
+    "-c",
+    "user.name=t",
+    "-c",
+    "commit.gpgsign=false",
+]
 
 
 class Project:
@@ -25,11 +38,15 @@ class Project:
         self.path = path
 
     def run(self, *command: str, ok: bool = True, **options) -> subprocess.CompletedProcess:
-        done = subprocess.run(command, cwd=self.path, env=ENV, text=True, capture_output=True, **options)
+        done = subprocess.run(
+            command, cwd=self.path, env=ENV, text=True, capture_output=True, **options
+        )
         assert not ok or done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def stage(self, name: str, *arguments: str, ok: bool = True, **options) -> subprocess.CompletedProcess:
+    def stage(
+        self, name: str, *arguments: str, ok: bool = True, **options
+    ) -> subprocess.CompletedProcess:
         return self.run(sys.executable, "-m", f"stages.{name}", *arguments, ok=ok, **options)
 
     def dvc(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess:
@@ -62,19 +79,27 @@ class Project:
     def repro(self, *targets: str, ok: bool = True) -> list[str]:
         """Names of the stages whose command ran."""
         done = self.dvc("repro", *targets, ok=ok)
-        return [line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Running stage")]
+        return [
+            line.split("'")[1]
+            for line in done.stdout.splitlines()
+            if line.startswith("Running stage")
+        ]
 
 
 def tiny(params: dict) -> None:
     """Two clients, every stage in seconds, on images of the user's own that carry a canary (`own_images`)."""
     params["datasets"] = ["own"]
     plain = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
-    digits = json.loads(json.dumps(plain["profiles"]["digits"]))  # a copy without aliases: each block by itself
+    digits = json.loads(
+        json.dumps(plain["profiles"]["digits"])
+    )  # a copy without aliases: each block by itself
     params["profiles"]["own"] = {**digits, "source": "npz", "classes": 3}
     params["profiles"]["own"]["datalens"]["teachers"] = 8
     params["profiles"]["own"]["datalens"]["steps"] = 2
     params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
-    params["partition"].update(clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20})
+    params["partition"].update(
+        clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20}
+    )
     params["profiles"]["own"] |= {"images": 60, "training": {}, "public_fraction": 0.25}
     params["quality"]["repeats"] = 1
     params["meta"]["rounds"] = 2
@@ -87,7 +112,9 @@ def tiny(params: dict) -> None:
         params["dp_baselines"][algorithm]["rounds"] = 2
     params["dp_baselines"]["algorithms"] = ["dpsgd"]
     params["dp_baselines"]["dpsgd_warm"]["warm_start"].update(images=60, epochs=2)
-    params["new_clients"].update(held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"])
+    params["new_clients"].update(
+        held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"]
+    )
 
 
 def own_images(count: int = 150) -> dict[str, np.ndarray]:

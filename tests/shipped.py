@@ -19,7 +19,10 @@ def shipped() -> dict:
     content = json.loads(PARSED)
     dataset = content["datasets"][0]
     content["clients"] = {"c0": {"epsilon": 10.0, "delta": 1e-6}, "c1": {"epsilon": 3.0}}
-    content["partition"] |= {"clients": ["c0", "c1"], "small": {"client": "c1", "train_records": 40}}
+    content["partition"] |= {
+        "clients": ["c0", "c1"],
+        "small": {"client": "c1", "train_records": 40},
+    }
     content["new_clients"]["held_out"] = ["c1"]
     content["profiles"][dataset]["augmentation"] = dict.fromkeys(Augmentation.model_fields, 0.1)
     content["synthesis"]["datalens"]["threshold"] = 0.5

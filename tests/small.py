@@ -5,7 +5,11 @@ from pathlib import Path
 
 from project import ROOT, Project
 
-EXPORT, INITIAL, PRIVATE = "data/synthetic/own/c0/dp_moments", "models/initial/own/dp_moments", "models/private/own"
+EXPORT, INITIAL, PRIVATE = (
+    "data/synthetic/own/c0/dp_moments",
+    "models/initial/own/dp_moments",
+    "models/private/own",
+)
 GRAPH = f"""\
 stages:
   export_synthetic: {{cmd: 'true', outs: [{EXPORT}]}}

@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.slow]
 FILE = ROOT / "tests/golden/outputs.json"
 OUTPUTS = ("data", "models/initial", "models/private")
 SECRETS = {"own": ("before-partition", "c0", "c1", "all-clients"), "raw": ("all-data-sets",)}
-OF_A_CLOCK = ("cost.json", "salt")  # a salt fills its folder to a power of two bytes, seconds and all
+OF_A_CLOCK = (
+    "cost.json",
+    "salt",
+)  # a salt fills its folder to a power of two bytes, seconds and all
 
 
 def machine() -> str:

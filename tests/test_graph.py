@@ -29,7 +29,11 @@ STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
 
 
 def is_code(dep: str) -> bool:
-    return dep.startswith(("stages/", "pipelines", "models/")) and "private" not in dep and "initial" not in dep
+    return (
+        dep.startswith(("stages/", "pipelines", "models/"))
+        and "private" not in dep
+        and "initial" not in dep
+    )
 
 
 def code_deps(stage: str) -> set[str]:
@@ -38,7 +42,10 @@ def code_deps(stage: str) -> set[str]:
     for dep in filter(is_code, STAGES[stage]["deps"]):
         path = ROOT / dep
         assert path.exists(), f"{stage} depends on {dep}, which does not exist"
-        found |= {str(file.relative_to(ROOT)) for file in (path.rglob("*.py") if path.is_dir() else [path])}
+        found |= {
+            str(file.relative_to(ROOT))
+            for file in (path.rglob("*.py") if path.is_dir() else [path])
+        }
     return found
 
 
@@ -73,12 +80,16 @@ def test_no_parameter_has_a_name_that_dvc_takes_for_a_fact_about_files():
                 yield name
                 yield from names(value)
 
-    assert not {"size", "nfiles"} & set(names(YAML(typ="safe").load((ROOT / "params.yaml").read_text())))
+    assert not {"size", "nfiles"} & set(
+        names(YAML(typ="safe").load((ROOT / "params.yaml").read_text()))
+    )
 
 
 def test_every_profile_has_what_the_stages_declare():
     """DVC stops at a parameter that is not there, also at one that has a default."""
-    params = {param for entry in STAGES.values() for param in entry["params"] if "generator" not in param}
+    params = {
+        param for entry in STAGES.values() for param in entry["params"] if "generator" not in param
+    }
     named = {param.rpartition(".")[2] for param in params if param.startswith("profiles.")}
     profiles = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["profiles"]
     for name, profile in profiles.items():
@@ -99,11 +110,17 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
 def test_a_stage_declares_the_training_settings_it_asks_for():
     """`params.training(dataset, NAME)`: the block, and the profile's overrides of it."""
     for stage, entry in STAGES.items():
-        asked = re.findall(r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text())
+        asked = re.findall(
+            r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text()
+        )
         names = {"${item.algorithm}" if name == "algorithm" else name.strip('"') for name in asked}
         if "block" in names:  # of each algorithm that may be named
-            names = names - {"block"} | {methods.block(algorithm) for algorithm in get_args(OneModel)}
-        names -= {"local"} if stage == "train_baseline" else set()  # asked for when it is the algorithm itself
+            names = names - {"block"} | {
+                methods.block(algorithm) for algorithm in get_args(OneModel)
+            }
+        names -= (
+            {"local"} if stage == "train_baseline" else set()
+        )  # asked for when it is the algorithm itself
         declared = set(entry["params"])
         assert not names or {"profiles.${item.dataset}.training", "networks"} <= declared, stage
         for name in names:
@@ -112,7 +129,9 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
 
 def test_a_stage_declares_what_decides_which_images_are_public():
     for stage, entry in STAGES.items():
-        if re.search(r"params\.(public_fraction|left_out)", (ROOT / f"stages/{stage}.py").read_text()):
+        if re.search(
+            r"params\.(public_fraction|left_out)", (ROOT / f"stages/{stage}.py").read_text()
+        ):
             own = {"profiles.${item.dataset}.public_fraction", "profiles.${item.dataset}.source"}
             assert own <= set(entry["params"]), stage
     assert "prepare" in STAGES["prepare"]["params"]  # its own fraction, of public data sets
@@ -122,7 +141,9 @@ def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():
     """It adds the files of top-level metrics and plots, ignored by Git or not: here they would be private scores."""
     content = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())
     assert set(content) <= {"stages", "vars"}
-    assert not [name for name, stage in content["stages"].items() if {"metrics", "plots"} & set(stage)]
+    assert not [
+        name for name, stage in content["stages"].items() if {"metrics", "plots"} & set(stage)
+    ]
 
 
 def test_the_floors():
@@ -143,6 +164,11 @@ def test_stages_that_need_no_torch_do_not_import_it():
     import subprocess
     import sys
 
-    for module in ("stages.prepare", "stages.partition", "stages.report", "pipelines.synthesis.dp_moments"):
+    for module in (
+        "stages.prepare",
+        "stages.partition",
+        "stages.report",
+        "pipelines.synthesis.dp_moments",
+    ):
         code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0, module

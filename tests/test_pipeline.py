@@ -11,7 +11,10 @@ from ruamel.yaml import YAML
 
 from pipelines import guard
 
-PARENTS = {f"models/private/{name}" for name in ("quality", "personal", "baselines", "dp_baselines", "new_clients")}
+PARENTS = {
+    f"models/private/{name}"
+    for name in ("quality", "personal", "baselines", "dp_baselines", "new_clients")
+}
 
 pytestmark = pytest.mark.pipeline
 
@@ -22,15 +25,23 @@ def contains_canary(blob: bytes) -> bool:
 
 def test_the_first_run_makes_everything(built):
     summary = json.loads((built.path / "reports/own/summary.json").read_text())
-    assert {"pppfl/datalens", "pppfl/dp_moments", "fedavg/dp_moments", "random_init", "dpsgd"} <= set(
-        summary["methods"]
-    )
+    assert {
+        "pppfl/datalens",
+        "pppfl/dp_moments",
+        "fedavg/dp_moments",
+        "random_init",
+        "dpsgd",
+    } <= set(summary["methods"])
     assert set(summary["clients"]) == {"c0", "c1"}
     assert (built.path / "reports/index.html").exists()
     assert set(summary["new_clients"]) == {"datalens", "dp_moments"}
-    newcomers = json.loads((built.path / "models/private/new_clients/own/dp_moments/results.json").read_text())
+    newcomers = json.loads(
+        (built.path / "models/private/new_clients/own/dp_moments/results.json").read_text()
+    )
     cells = {(cell["algorithm"], cell["client"], cell["labels"]) for cell in newcomers["cells"]}
-    assert cells == {(algorithm, "c0", labels) for algorithm in ("pppfl", "random_init") for labels in (0, 4, 8)}
+    assert cells == {
+        (algorithm, "c0", labels) for algorithm in ("pppfl", "random_init") for labels in (0, 4, 8)
+    }
     for generator in ("datalens", "dp_moments"):
         folder = built.path / "data/synthetic/own/c0" / generator
         names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
@@ -44,7 +55,9 @@ def test_the_first_run_makes_everything(built):
 def test_what_a_clock_says_stays_at_home(built):
     """Seconds differ between runs of one seed: they may stand in no file that leaves, and beside no result."""
     costs = {str(path.relative_to(built.path)) for path in built.path.rglob("cost.json")}
-    assert {f"models/private/costs/own/{name}/cost.json" for name in ("datalens", "dp_moments")} <= costs
+    assert {
+        f"models/private/costs/own/{name}/cost.json" for name in ("datalens", "dp_moments")
+    } <= costs
     assert all(path.startswith(("models/private/", "data/private/", "ledgers/")) for path in costs)
     read = {path: json.loads((built.path / path).read_text()) for path in costs}
     assert read["models/private/personal/own/dp_moments/pppfl-dp_moments/cost.json"]["rounds"] == 2
@@ -57,13 +70,17 @@ def test_a_second_repro_runs_nothing(built):
     assert built.repro() == []
 
 
-def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_back_runs_nothing(built):
+def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_back_runs_nothing(
+    built,
+):
     built.edit(lambda params: params["clients"]["c1"].update(epsilon=4.0))
     ran = built.repro()
     cells = {f"own-c1-{generator}" for generator in ("datalens", "dp_moments")}
     assert {name for name in ran if name.startswith(("prepare", "partition"))} == set()
     for stage in ("train_generator", "export_synthetic", "check_quality"):
-        assert {name for name in ran if name.startswith(stage)} == {f"{stage}@{cell}" for cell in cells}
+        assert {name for name in ran if name.startswith(stage)} == {
+            f"{stage}@{cell}" for cell in cells
+        }
     for stage in ("meta_train", "fine_tune"):
         assert {f"{stage}@own-datalens", f"{stage}@own-dp_moments"} <= set(ran)
     assert ran[-1] == "report"
@@ -84,18 +101,26 @@ def test_nothing_private_reaches_a_remote(built, tmp_path):
     blobs = [path for path in remote.rglob("*") if path.is_file()]
     assert len(blobs) > 10  # the exports went there: the check below is not vacuous
     assert not [path for path in blobs if contains_canary(path.read_bytes())]
-    assert not private_hashes(built) & {hashlib.md5(path.read_bytes()).hexdigest() for path in blobs}
+    assert not private_hashes(built) & {
+        hashlib.md5(path.read_bytes()).hexdigest() for path in blobs
+    }
     private = list((built.path / "data/private").rglob("train.npz"))
     assert private
-    assert all(contains_canary(path.read_bytes()) for path in private)  # and the canary is where it should be
+    assert all(
+        contains_canary(path.read_bytes()) for path in private
+    )  # and the canary is where it should be
 
 
 def private_hashes(project) -> set[str]:
     """Of every private file that this run made."""
     folders = ("data/private", "models/private", "reports", "ledgers", "raw")
-    files = [path for folder in folders for path in (project.path / folder).rglob("*") if path.is_file()]
+    files = [
+        path for folder in folders for path in (project.path / folder).rglob("*") if path.is_file()
+    ]
     assert len(files) > 20
-    return {hashlib.md5(path.read_bytes()).hexdigest() for path in files if path.name != "README.md"}
+    return {
+        hashlib.md5(path.read_bytes()).hexdigest() for path in files if path.name != "README.md"
+    }
 
 
 def test_what_dvc_notes_of_private_files_confirms_no_guess_and_tells_no_number(built):
@@ -119,13 +144,21 @@ def test_what_dvc_notes_of_private_files_confirms_no_guess_and_tells_no_number(b
 def staged_blobs(project) -> dict[str, bytes]:
     project.git("add", "-A")
     names = project.git("diff", "--cached", "--name-only").splitlines()
-    return {name: (project.path / name).read_bytes() for name in names if (project.path / name).is_file()}
+    return {
+        name: (project.path / name).read_bytes()
+        for name in names
+        if (project.path / name).is_file()
+    }
 
 
 def test_git_add_carries_nothing_private(built):
     assert not [name for name, blob in staged_blobs(built).items() if contains_canary(blob)]
     tracked = built.git("ls-files").splitlines()
-    assert not [name for name in tracked if name.startswith(("data/", "models/private", "reports/", "raw/own"))]
+    assert not [
+        name
+        for name in tracked
+        if name.startswith(("data/", "models/private", "reports/", "raw/own"))
+    ]
 
 
 def test_nothing_private_leaves_after_a_stage_failed(checkout, tmp_path):
@@ -139,7 +172,9 @@ def test_nothing_private_leaves_after_a_stage_failed(checkout, tmp_path):
     remote = tmp_path / "remote"
     checkout.dvc("remote", "add", "-d", "here", str(remote))
     checkout.dvc("push", "--run-cache", ok=False)  # there may be nothing that it may push
-    assert not [path for path in remote.rglob("*") if path.is_file() and contains_canary(path.read_bytes())]
+    assert not [
+        path for path in remote.rglob("*") if path.is_file() and contains_canary(path.read_bytes())
+    ]
 
 
 def test_the_guard_passes_and_catches_what_it_is_for(built):
@@ -147,8 +182,12 @@ def test_the_guard_passes_and_catches_what_it_is_for(built):
     graph = built.path / "dvc.yaml"
     whole = graph.read_text()
     graph.write_text(whole.replace("clients: {push: false}", "clients", 1))
-    assert any("data/private/own/clients" in line and "push" in line for line in guard.problems(built.path))
-    graph.write_text(whole.replace("- reports: {push: false}", "- reports: {push: false, cache: false}"))
+    assert any(
+        "data/private/own/clients" in line and "push" in line for line in guard.problems(built.path)
+    )
+    graph.write_text(
+        whole.replace("- reports: {push: false}", "- reports: {push: false, cache: false}")
+    )
     assert any("cache: false" in line for line in guard.problems(built.path))
     graph.write_text(whole)
     built.git("add", "-f", "data/private/own/clients/c0/train.npz")
@@ -164,7 +203,13 @@ def test_the_guard_names_what_dvc_would_upload_without_a_guarantee(built):
     built.repro("meta_train@own-dp_moments")
     for _ in range(2):
         found = guard.problems(built.path)
-        assert any(line.startswith("data/synthetic/own/c1/dp_moments has no privacy guarantee") for line in found)
-        assert any(line.startswith("models/initial/own/dp_moments has no privacy guarantee") for line in found)
+        assert any(
+            line.startswith("data/synthetic/own/c1/dp_moments has no privacy guarantee")
+            for line in found
+        )
+        assert any(
+            line.startswith("models/initial/own/dp_moments has no privacy guarantee")
+            for line in found
+        )
         assert not any("own/c0" in line for line in found)
         shutil.rmtree(built.path / "data/synthetic", ignore_errors=True)

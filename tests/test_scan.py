@@ -61,7 +61,10 @@ def carried(world: World) -> dict[str, bytes]:
         found[name] = without_private_hashes(found[name])
     for name in [name for name in found if name.startswith("run cache")]:
         found.setdefault(name.split(" #")[0], []).append(without_private_hashes(found.pop(name)))
-    return {name: b"".join(sorted(blob)) if isinstance(blob, list) else blob for name, blob in found.items()}
+    return {
+        name: b"".join(sorted(blob)) if isinstance(blob, list) else blob
+        for name, blob in found.items()
+    }
 
 
 def differences(here: dict[str, bytes], elsewhere: dict[str, bytes]) -> dict[str, str]:
@@ -75,13 +78,23 @@ def differences(here: dict[str, bytes], elsewhere: dict[str, bytes]) -> dict[str
 
 def difference(one: bytes, other: bytes) -> str:
     lines = (blob.decode(errors="replace").splitlines() for blob in (one, other))
-    return "\n".join(line for line in difflib.unified_diff(*lines, lineterm="", n=1) if "\0" not in line) or "bytes"
+    return (
+        "\n".join(
+            line for line in difflib.unified_diff(*lines, lineterm="", n=1) if "\0" not in line
+        )
+        or "bytes"
+    )
 
 
 def unsalted(here: World, twin: World) -> set[str]:
     """Private paths that DVC notes, with the same content under either secret: their hash confirms a guess."""
     lock = YAML(typ="safe").load((here.path / "dvc.lock").read_text())
-    entries = [entry for stage in lock["stages"].values() for part in ("deps", "outs") for entry in stage.get(part, [])]
+    entries = [
+        entry
+        for stage in lock["stages"].values()
+        for part in ("deps", "outs")
+        for entry in stage.get(part, [])
+    ]
     noted = {entry["path"] for entry in entries if entry["path"].startswith(PRIVATE)}
     assert len(noted) > 15
     return {path for path in noted if content(here.path / path) == content(twin.path / path)}
@@ -93,7 +106,15 @@ def content(path: Path) -> dict[str, bytes]:
 
 
 GENERATORS = ("datalens", "dp_moments")
-STAGES = ("prepare", "partition", "train_generator", "export_synthetic", "check_quality", "meta_train", "fine_tune")
+STAGES = (
+    "prepare",
+    "partition",
+    "train_generator",
+    "export_synthetic",
+    "check_quality",
+    "meta_train",
+    "fine_tune",
+)
 BESIDE = ("new_clients", "train_baseline", "train_dp_baseline", "report")
 
 
@@ -106,7 +127,11 @@ def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
     here = World(copies[0])
     elsewhere, twin = (World(path, here.tape) for path in copies[1:])
     for world in (here, elsewhere, twin):
-        world.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "dpsgd_warm", "nbafl", "agn"]))
+        world.edit(
+            lambda params: params["dp_baselines"].update(
+                algorithms=["dpsgd", "dpsgd_warm", "nbafl", "agn"]
+            )
+        )
     here.repro()
     for secret in (here.path / "ledgers").rglob("*.secret"):
         target = elsewhere.path / secret.relative_to(here.path)
@@ -124,10 +149,18 @@ def test_nothing_that_can_leave_hangs_on_private_data_but_through_the_ledger(wor
     assert differences(one, other) == {}
     left = set(one)
     assert {"git params.yaml", "git dvc.lock", "experiment dvc.lock"} <= left
-    assert {f"remote data/synthetic/own/c0/datalens/{name}" for name in ("images.npz", "card.json")} <= left
-    assert {"remote models/initial/own/dp_moments", "remote models/initial/own/datalens/rounds.safetensors"} <= left
+    assert {
+        f"remote data/synthetic/own/c0/datalens/{name}" for name in ("images.npz", "card.json")
+    } <= left
+    assert {
+        "remote models/initial/own/dp_moments",
+        "remote models/initial/own/datalens/rounds.safetensors",
+    } <= left
     assert sum(name.startswith("run cache") for name in left) == 27  # every stage
-    train = [paths.shards("own") / "c0" / "train.npz", paths.generator("own", "c0", "datalens") / "release.json"]
+    train = [
+        paths.shards("own") / "c0" / "train.npz",
+        paths.generator("own", "c0", "datalens") / "release.json",
+    ]
     for path in train:  # the worlds do differ
         assert (here.path / path).read_bytes() != (elsewhere.path / path).read_bytes()
 
@@ -139,7 +172,11 @@ def test_no_hash_that_dvc_notes_of_private_files_follows_from_the_records(worlds
 
 def plant(patch) -> None:
     """One leak in each place, in code that runs in all worlds."""
-    describe, fit, train = card.card, dp_moments.fit, lambda client: shards.read("own", client, "train")
+    describe, fit, train = (
+        card.card,
+        dp_moments.fit,
+        lambda client: shards.read("own", client, "train"),
+    )
 
     def talkative(**known):
         name, data = f"{known['client']}/{known['generator']}", train(known["client"])
@@ -152,10 +189,19 @@ def plant(patch) -> None:
         return {**describe(**known), **told[name]}
 
     def with_true_classes(shard, *rest):
-        return {**fit(shard, *rest), "histogram": np.bincount(shard.labels, minlength=3) / len(shard)}
+        return {
+            **fit(shard, *rest),
+            "histogram": np.bincount(shard.labels, minlength=3) / len(shard),
+        }
 
     def with_private_score(path, told):
-        write_json(path, {**told, "validation_score": float(shards.read("own", "c0", "validation").pixels.mean())})
+        write_json(
+            path,
+            {
+                **told,
+                "validation_score": float(shards.read("own", "c0", "validation").pixels.mean()),
+            },
+        )
 
     def a_file_per_ten_records(shard, folder, **known):
         save(shard, folder, **known)
@@ -186,7 +232,10 @@ def leaks(worlds, tmp_path_factory) -> tuple[dict[str, str], set[str]]:
     with pytest.MonkeyPatch.context() as patch:
         plant(patch)
         for world in leaky:
-            for path in [*(world.path / "ledgers/own").glob("c?.[!s]*"), world.path / "ledgers/own/releases"]:
+            for path in [
+                *(world.path / "ledgers/own").glob("c?.[!s]*"),
+                world.path / "ledgers/own/releases",
+            ]:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             world.run_stages(*STAGES)
     return differences(*(carried(world) for world in leaky[:2])), unsalted(leaky[0], leaky[2])
@@ -210,13 +259,22 @@ def leaks(worlds, tmp_path_factory) -> tuple[dict[str, str], set[str]]:
 )
 def test_a_planted_leak_is_found(leaks, name, line):
     found, _ = leaks
-    assert any(changed.startswith("+") and line in changed for changed in found[name].splitlines()) or not line
+    assert (
+        any(changed.startswith("+") and line in changed for changed in found[name].splitlines())
+        or not line
+    )
 
 
 def test_a_planted_hash_of_the_records_alone_is_found(leaks):
     _, found = leaks
-    qualities = {f"models/private/quality/own/{client}/{name}" for client in ("c0", "c1") for name in GENERATORS}
-    pools = {f"data/private/own/prepared{file}" for file in ("", "/pool.npz", "/test.npz", "/public.npz")}
+    qualities = {
+        f"models/private/quality/own/{client}/{name}"
+        for client in ("c0", "c1")
+        for name in GENERATORS
+    }
+    pools = {
+        f"data/private/own/prepared{file}" for file in ("", "/pool.npz", "/test.npz", "/public.npz")
+    }
     assert {*qualities, *pools, "models/private/quality"} == found
 
 

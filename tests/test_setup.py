@@ -15,8 +15,21 @@ SOURCE_ONLY = {"learn2learn", "gym", "pyhocon", "antlr4-python3-runtime"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # split, so that this file holds none either
 REGISTRIES = [
-    *(("pypi", "org"), ("pythonhosted", "org"), ("pytorch", "org/whl"), ("anaconda", "org"), ("conda", "io")),
-    *(("npmjs", "org"), ("crates", "io"), ("docker", "io"), ("ghcr", "io"), ("pkg", "dev"), ("jfrog", "io")),
+    *(
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("pytorch", "org/whl"),
+        ("anaconda", "org"),
+        ("conda", "io"),
+    ),
+    *(
+        ("npmjs", "org"),
+        ("crates", "io"),
+        ("docker", "io"),
+        ("ghcr", "io"),
+        ("pkg", "dev"),
+        ("jfrog", "io"),
+    ),
 ]
 
 
@@ -27,17 +40,29 @@ def locked(name: str) -> dict[str, tuple[str, list[str]]]:
     for line in text.splitlines():
         requirement, *options = line.partition("#")[0].split(" --")
         if requirement.strip():
-            package, version = re.fullmatch(r"([a-z0-9.-]+)==([^ ;]+)(?: *;.*)?", requirement.strip()).groups()
-            assert all(re.fullmatch(r"hash=sha256:[0-9a-f]{64}", option.strip()) for option in options), line
+            package, version = re.fullmatch(
+                r"([a-z0-9.-]+)==([^ ;]+)(?: *;.*)?", requirement.strip()
+            ).groups()
+            assert all(
+                re.fullmatch(r"hash=sha256:[0-9a-f]{64}", option.strip()) for option in options
+            ), line
             found[package] = version, [option.strip() for option in options]
     return found
 
 
 def installs() -> list[list[str]]:
     """The words of each command of the Makefile that installs packages, with its variables in place."""
-    database = subprocess.run(["make", "-n", "-B", ".venv/installed"], cwd=ROOT, text=True, capture_output=True).stdout
-    commands = [shlex.split(line, comments=True) for line in database.replace("\\\n", " ").splitlines()]
-    return [words for words in commands if "install" in words and Path(words[0]).name in ("pip", "uv", "python")]
+    database = subprocess.run(
+        ["make", "-n", "-B", ".venv/installed"], cwd=ROOT, text=True, capture_output=True
+    ).stdout
+    commands = [
+        shlex.split(line, comments=True) for line in database.replace("\\\n", " ").splitlines()
+    ]
+    return [
+        words
+        for words in commands
+        if "install" in words and Path(words[0]).name in ("pip", "uv", "python")
+    ]
 
 
 def values(words: list[str], *options: str) -> list[str]:
@@ -55,7 +80,9 @@ def test_setup_installs_what_the_locks_name_and_nothing_else():
     assert files == ["requirements-setup.lock", "requirements.lock"]
     for words in installs():
         assert "--require-hashes" in words
-        given = values(words, "-r", "--build-constraints", "--python", "--preview-features", "--only-binary")
+        given = values(
+            words, "-r", "--build-constraints", "--python", "--preview-features", "--only-binary"
+        )
         rest = words[words.index("install") + 1 :]
         assert not [word for word in rest if not word.startswith("-") and word not in given], words
 
@@ -63,7 +90,10 @@ def test_setup_installs_what_the_locks_name_and_nothing_else():
 def test_what_is_built_from_source_is_built_with_what_a_lock_names():
     pip, uv = installs()
     assert values(pip, "--only-binary") == [":all:"]
-    assert values(uv, "--build-constraints") == ["requirements-build.lock"] and "--require-build-hashes" in uv
+    assert (
+        values(uv, "--build-constraints") == ["requirements-build.lock"]
+        and "--require-build-hashes" in uv
+    )
     assert set(locked("requirements.lock")) >= SOURCE_ONLY
     assert set(locked("requirements-build.lock")) >= {"setuptools", "wheel", "cython", "numpy"}
 
@@ -71,7 +101,10 @@ def test_what_is_built_from_source_is_built_with_what_a_lock_names():
 def test_what_pyproject_pins_is_in_a_lock_with_that_version():
     own, groups = PROJECT["project"], PROJECT["dependency-groups"]
     pinned = {
-        "requirements.lock": [*own["dependencies"], *itertools.chain(*own["optional-dependencies"].values())],
+        "requirements.lock": [
+            *own["dependencies"],
+            *itertools.chain(*own["optional-dependencies"].values()),
+        ],
         "requirements-setup.lock": groups["setup"],
         "requirements-build.lock": groups["build"],
     }
@@ -89,12 +122,18 @@ def test_a_package_is_built_with_the_numpy_that_it_runs_with():
 
 
 def test_no_file_names_an_address_of_a_registry():
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
     for name in [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]:
         content = (ROOT / name).read_bytes().lower()
         assert not [host for host in REGISTRIES if ".".join(host).encode() in content], name
         if name in {"Makefile", "pyproject.toml", *LOCKS}:
-            assert b"://" not in content and b"index-url" not in content and b"find-links" not in content, name
+            assert (
+                b"://" not in content
+                and b"index-url" not in content
+                and b"find-links" not in content
+            ), name
 
 
 def test_a_run_ends_with_the_command_that_asks_the_guard():
@@ -102,4 +141,6 @@ def test_a_run_ends_with_the_command_that_asks_the_guard():
     command = ["make", "--no-print-directory", "-n", "-o", "setup", "repro"]
     said = subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout
     *_, last = said.splitlines()
-    assert "dvc repro && " in said and last.strip().startswith("echo ") and "use 'make push'" in last
+    assert (
+        "dvc repro && " in said and last.strip().startswith("echo ") and "use 'make push'" in last
+    )

@@ -44,27 +44,46 @@ class World(Within):
             self.git("add", "-A")
             self.git("commit", "-q", "--allow-empty", "-m", "all that Git would take")
             repo.push(run_cache=True)
-        return {**self._in_git("HEAD", "git"), **self._in_git(experiment, "experiment"), **self._in_remote(remote)}
+        return {
+            **self._in_git("HEAD", "git"),
+            **self._in_git(experiment, "experiment"),
+            **self._in_remote(remote),
+        }
 
     def _in_git(self, commit: str, kind: str) -> dict[str, bytes]:
         tree = self.path.parent / f"{self.path.name}.tar"
         self.git("archive", "-o", str(tree), commit)
         with tarfile.open(tree) as files:
-            return {f"{kind} {file.name}": files.extractfile(file).read() for file in files if file.isfile()}
+            return {
+                f"{kind} {file.name}": files.extractfile(file).read()
+                for file in files
+                if file.isfile()
+            }
 
     def _in_remote(self, remote: Path) -> dict[str, bytes]:
         """Objects by the path that they are the content of; run-cache entries by their command and a number."""
-        files = [file for folder in ("data", "models") for file in (self.path / folder).rglob("*") if file.is_file()]
+        files = [
+            file
+            for folder in ("data", "models")
+            for file in (self.path / folder).rglob("*")
+            if file.is_file()
+        ]
         names = {hashlib.md5(file.read_bytes()).hexdigest(): file for file in files}
         lock = YAML(typ="safe").load((self.path / "dvc.lock").read_text())
-        names |= {out["md5"]: self.path / out["path"] for stage in lock["stages"].values() for out in stage["outs"]}
+        names |= {
+            out["md5"]: self.path / out["path"]
+            for stage in lock["stages"].values()
+            for out in stage["outs"]
+        }
         found = {}
         for file in (remote / "files").rglob("*"):
             if file.is_file():
                 content = names.get(file.parent.name + file.name)
                 name = content.relative_to(self.path) if content else file.relative_to(remote)
                 found[f"remote {name}"] = file.read_bytes()
-        for number, file in enumerate(file for file in (remote / "runs").rglob("*") if file.is_file()):
+        for number, file in enumerate(
+            file for file in (remote / "runs").rglob("*") if file.is_file()
+        ):
             command = YAML(typ="safe").load(file.read_text())["cmd"]
             found[f"run cache {command} #{number}"] = file.read_bytes()
         return found
@@ -73,9 +92,17 @@ class World(Within):
     def entered(self) -> Iterator[pytest.MonkeyPatch]:
         with super().entered() as patch:
             patch.setattr(OsEntropy, "discrete_gaussian", self._noise)
-            patch.setattr(OsEntropy, "normal", lambda _, shape: np.random.default_rng(0).standard_normal(shape))
-            patch.setattr(OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count))
-            patch.setattr(Ledger, "total_epsilon", lambda *_, **__: 0.0)  # public, only printed, and seconds
+            patch.setattr(
+                OsEntropy,
+                "normal",
+                lambda _, shape: np.random.default_rng(0).standard_normal(shape),
+            )
+            patch.setattr(
+                OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count)
+            )
+            patch.setattr(
+                Ledger, "total_epsilon", lambda *_, **__: 0.0
+            )  # public, only printed, and seconds
             for module in (dp_moments, datalens):
                 patch.setattr(module, "release", self._release)
             yield patch
@@ -85,7 +112,9 @@ class World(Within):
         super().call(command)
 
     def _noise(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
-        seed = int.from_bytes(hashlib.sha256(f"{self.running} {self.position}".encode()).digest()[:8], "big")
+        seed = int.from_bytes(
+            hashlib.sha256(f"{self.running} {self.position}".encode()).digest()[:8], "big"
+        )
         return np.rint(np.random.default_rng(seed).normal(0, sigma, shape)).astype(np.int64)
 
     def _release(self, total: np.ndarray, **settings) -> np.ndarray:

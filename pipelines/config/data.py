@@ -6,7 +6,18 @@ from annotated_types import Len
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from pipelines.config.values import Block, Delta, Epsilon, Fraction, Name, OpenFraction, Records, Side, Text, number
+from pipelines.config.values import (
+    Block,
+    Delta,
+    Epsilon,
+    Fraction,
+    Name,
+    OpenFraction,
+    Records,
+    Side,
+    Text,
+    number,
+)
 
 MOST_CHARACTERS = 60  # of a class's name
 
@@ -68,15 +79,24 @@ class Augmentation(Block):
 
 
 Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
-SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}  # least side of an image, where there is one
+SMALLEST = {
+    "cnn": 16,
+    "papernot": 16,
+    "fedavg_cnn": 16,
+    "abadi": 4,
+}  # least side of an image, where there is one
 
 
-PublicSource = Literal["digits", "mnist", "fashion_mnist", "cifar10", "cifar100"]  # whose records are no secret
+PublicSource = Literal[
+    "digits", "mnist", "fashion_mnist", "cifar10", "cifar100"
+]  # whose records are no secret
 
 
 def _class_names(value):
     texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    fine = texts and all(name.strip() and name.isprintable() and len(name) <= MOST_CHARACTERS for name in value)
+    fine = texts and all(
+        name.strip() and name.isprintable() and len(name) <= MOST_CHARACTERS for name in value
+    )
     if value is not None and not (fine and len(set(value)) == len(value)):
         rule = f"null or a list of texts, none twice, each of 1 to {MOST_CHARACTERS} printable characters"
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})

@@ -42,7 +42,9 @@ class Dpsgd(Block):
     noise_decay: Share
     noise_threshold: number(float, "[1e-9, 1e3]")
     noise_least: Multiplier
-    clipping: Literal["const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"]
+    clipping: Literal[
+        "const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"
+    ]
     clipping_norm: Norm
     clipping_factor: Factor
     clipping_quantile: OpenFraction

@@ -31,7 +31,14 @@ LEAST_DECAY = 0.9  # of noise that follows the loss; DPFL-AGN prints 0.001 for o
 NEEDING_NO_IMAGES = {  # of the server's: all other choices look at them
     "noise_control": ["const", "scheduled"],
     "local_steps_rule": ["fixed", "ratio"],
-    "clipping": ["const", "quantile", "auto_s", "paper_scalar", "paper_vector", "nonprivate_oracle"],
+    "clipping": [
+        "const",
+        "quantile",
+        "auto_s",
+        "paper_scalar",
+        "paper_vector",
+        "nonprivate_oracle",
+    ],
 }
 # what a profile's `training`, and a network's block under `networks`, may override
 TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BASELINES)
@@ -39,7 +46,11 @@ TRAINING = ("meta", "fine_tune", "new_clients", "federated", *BASELINES, *DP_BAS
 
 def looks_at_images(settings: Block) -> str:
     """The first of a noisy algorithm's fields whose value needs images that the server may see; "" where none does."""
-    asked = (field for field, plain in NEEDING_NO_IMAGES.items() if getattr(settings, field, plain[0]) not in plain)
+    asked = (
+        field
+        for field, plain in NEEDING_NO_IMAGES.items()
+        if getattr(settings, field, plain[0]) not in plain
+    )
     return next(asked, "")
 
 
@@ -71,7 +82,9 @@ class Params(Block):
         self._check_lists()
         self._check_new_clients("new_clients", self.new_clients)
         for dataset in self.profiles:
-            self._check_new_clients(f"new_clients (profile {dataset})", self.training(dataset, "new_clients"))
+            self._check_new_clients(
+                f"new_clients (profile {dataset})", self.training(dataset, "new_clients")
+            )
         return self
 
     def _check_networks(self) -> None:
@@ -92,7 +105,9 @@ class Params(Block):
                 raise mistake("datasets", dataset, "a name that has a block under 'profiles'")
         for dataset, profile in self.profiles.items():
             self._check_images(dataset, profile)
-            owners = {"": profile} | {f".{name}": self.generator(dataset, name) for name in GENERATORS}
+            owners = {"": profile} | {
+                f".{name}": self.generator(dataset, name) for name in GENERATORS
+            }
             used = self.dp_baselines.algorithms if dataset in self.datasets else ()
             owners |= {f".training.{name}": self._dp_baseline(dataset, name) for name in used}
             for owner, block in owners.items():
@@ -107,7 +122,11 @@ class Params(Block):
                 if name != "federated":
                     self.training(dataset, name)
             if profile.source == "folder" and profile.shape[2] not in (1, 3):
-                raise mistake(f"profiles.{dataset}.shape", profile.shape, "[height, width, 1 or 3] for an image folder")
+                raise mistake(
+                    f"profiles.{dataset}.shape",
+                    profile.shape,
+                    "[height, width, 1 or 3] for an image folder",
+                )
 
     def _check_images(self, dataset: str, profile: Profile) -> None:
         if not profile.is_public and channels_first(profile.shape):
@@ -120,11 +139,20 @@ class Params(Block):
 
     def _dp_baseline(self, dataset: str, name: str) -> Block:
         block, where = self.training(dataset, name), f"dp_baselines.{name} (profile {dataset})"
-        if self.federation.engine == "nvflare" and self.federation.mode == "local" and block.warm_start:
+        if (
+            self.federation.engine == "nvflare"
+            and self.federation.mode == "local"
+            and block.warm_start
+        ):
             rule = "a list without those that have a warm_start: clients release those images together, in one process"
             raise mistake("dp_baselines.algorithms", name, rule)
-        if block.activation != "relu" and (block.network or self.profiles[dataset].classifier) == "resnet":
-            raise mistake(f"{where}.activation", block.activation, "'relu' where the network is resnet")
+        if (
+            block.activation != "relu"
+            and (block.network or self.profiles[dataset].classifier) == "resnet"
+        ):
+            raise mistake(
+                f"{where}.activation", block.activation, "'relu' where the network is resnet"
+            )
         if not isinstance(block, Dpsgd):
             return block
         if block.noise_control == "scheduled" and block.local_steps_rule != "fixed":
@@ -157,12 +185,18 @@ class Params(Block):
     def _check_root(self) -> None:
         inside = Path(os.path.relpath(self.prepare.root or "."))
         if ".." not in inside.parts and not inside.is_relative_to(RAW):
-            raise mistake("prepare.root", self.prepare.root, f"'{RAW}', which Git ignores, or outside the project")
+            raise mistake(
+                "prepare.root",
+                self.prepare.root,
+                f"'{RAW}', which Git ignores, or outside the project",
+            )
 
     def _check_clients(self) -> None:
         for client in self.clients:
             if client not in self.partition.clients:
-                raise mistake("clients", client, "among the clients of 'partition.clients', who get a shard")
+                raise mistake(
+                    "clients", client, "among the clients of 'partition.clients', who get a shard"
+                )
         for client, own in self.clients.items():
             if own.lifetime_delta is not None and own.lifetime_epsilon is None:
                 rule = "null where there is no lifetime_epsilon, of which it is the delta"
@@ -171,9 +205,15 @@ class Params(Block):
             raise mistake("clients", "{}", "a mapping with at least one client")
         small, clients = self.partition.small, self.partition.clients
         if small and (small.client not in clients or len(clients) < 2):
-            raise mistake("partition.small.client", small.client, "one of two or more 'partition.clients'")
+            raise mistake(
+                "partition.small.client", small.client, "one of two or more 'partition.clients'"
+            )
         if self.partition.validation_fraction + self.partition.test_fraction >= 1:
-            raise mistake("partition.test_fraction", self.partition.test_fraction, "below 1 - validation_fraction")
+            raise mistake(
+                "partition.test_fraction",
+                self.partition.test_fraction,
+                "below 1 - validation_fraction",
+            )
 
     def _check_lists(self) -> None:
         lists = {
@@ -193,13 +233,21 @@ class Params(Block):
     def _check_new_clients(self, where: str, block: NewClients) -> None:
         held_out, labels, clients = block.held_out, block.labels, list(self.clients)
         if not set(held_out) <= set(clients) or len(set(held_out)) < len(held_out):
-            raise mistake(f"{where}.held_out", held_out, f"a list of clients of {clients}, none twice")
+            raise mistake(
+                f"{where}.held_out", held_out, f"a list of clients of {clients}, none twice"
+            )
         if held_out and len(clients) < 2:
-            raise mistake(f"{where}.held_out", held_out, "[] with a single client: one must be left to train")
+            raise mistake(
+                f"{where}.held_out", held_out, "[] with a single client: one must be left to train"
+            )
         if not labels or labels != sorted(set(labels)):
-            raise mistake(f"{where}.labels", labels, "a list of at least one number of records, rising")
+            raise mistake(
+                f"{where}.labels", labels, "a list of at least one number of records, rising"
+            )
         if not block.algorithms or len(set(block.algorithms)) < len(block.algorithms):
-            raise mistake(f"{where}.algorithms", block.algorithms, "a list of at least one name, none twice")
+            raise mistake(
+                f"{where}.algorithms", block.algorithms, "a list of at least one name, none twice"
+            )
 
     def generator(self, dataset: str, name: str) -> Block:
         """The settings of generator `name`: its block under `synthesis`, overridden by the data set's profile."""
@@ -208,7 +256,9 @@ class Params(Block):
         try:
             return GENERATORS[name].model_validate(merged)
         except ValidationError as error:
-            raise UserError(sentences(error, owner=f"synthesis.{name} (profile {dataset})")) from None
+            raise UserError(
+                sentences(error, owner=f"synthesis.{name} (profile {dataset})")
+            ) from None
 
     def training(self, dataset: str, name: str) -> Block:
         """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by what the data
@@ -231,7 +281,13 @@ class Params(Block):
         Raises:
             UserError: the result is not valid; `owner` is whose it is.
         """
-        of = self if name in Params.model_fields else self.dp_baselines if name in DP_BASELINES else self.baselines
+        of = (
+            self
+            if name in Params.model_fields
+            else self.dp_baselines
+            if name in DP_BASELINES
+            else self.baselines
+        )
         block = getattr(of, name)
         merged = block.model_dump()
         for overrides in layers:
@@ -297,5 +353,7 @@ def summary(params: Params) -> str:
         "baseline": params.baselines.algorithms,
         "noisy baseline": params.dp_baselines.algorithms,
     }
-    parts = [f"{len(names)} {name}{'' if len(names) == 1 else 's'}" for name, names in counts.items()]
+    parts = [
+        f"{len(names)} {name}{'' if len(names) == 1 else 's'}" for name, names in counts.items()
+    ]
     return f"params.yaml is valid: {', '.join(parts)}."

@@ -2,7 +2,17 @@
 
 from typing import ClassVar, Literal
 
-from pipelines.config.values import Block, Count, Fraction, Name, NonNegative, OpenFraction, Rate, Share, number
+from pipelines.config.values import (
+    Block,
+    Count,
+    Fraction,
+    Name,
+    NonNegative,
+    OpenFraction,
+    Rate,
+    Share,
+    number,
+)
 
 # what one model for all clients, made of synthetic sets, can come from
 OneModel = Literal[
@@ -129,7 +139,9 @@ class Baselines(Block):
     pppfl_real: Meta
 
 
-BASELINES = {name: field.annotation for name, field in Baselines.model_fields.items() if name != "algorithms"}
+BASELINES = {
+    name: field.annotation for name, field in Baselines.model_fields.items() if name != "algorithms"
+}
 
 
 class NewClients(Block):

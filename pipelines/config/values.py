@@ -11,7 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from pipelines.errors import UserError
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")  # a name becomes a folder and a part of a stage's name, joined by '-'
+NAME = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_]*"
+)  # a name becomes a folder and a part of a stage's name, joined by '-'
 LONGEST = 64  # characters of a name: a file system takes 255 for all parts together
 DVCS = ("nfiles", "size")  # keys that DVC leaves out where it compares: it would serve a stale run
 SHOWN = 200  # characters of a value in a sentence
@@ -23,7 +25,9 @@ def number(kind: type, interval: str):
     rule = f"{'an int' if kind is int else 'a float'} in {interval}"
 
     def check(value):
-        is_number = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
+        is_number = isinstance(value, int if kind is int else (int, float)) and not isinstance(
+            value, bool
+        )
         above = is_number and (value > low if interval[0] == "(" else value >= low)
         below = is_number and (value < high if interval[-1] == ")" else value <= high)
         if not (above and below):
@@ -39,7 +43,9 @@ def _broken(rule: str) -> PydanticCustomError:
 
 def _name(value):
     if not isinstance(value, str) or not NAME.fullmatch(value) or value in DVCS:
-        raise _broken(f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}")
+        raise _broken(
+            f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}"
+        )
     if len(value) > LONGEST:
         raise _broken(f"a name of at most {LONGEST} characters")
     return value
@@ -47,7 +53,9 @@ def _name(value):
 
 def _text(value):
     if not isinstance(value, str) or not value.isprintable() or len(value) > SHOWN:
-        raise _broken(f"a text of one line, without control characters and at most {SHOWN} characters long")
+        raise _broken(
+            f"a text of one line, without control characters and at most {SHOWN} characters long"
+        )
     return value
 
 
@@ -121,14 +129,19 @@ def sentences(error: ValidationError, owner: str = "") -> str:
     block = next((block for block in _subclasses(Block) if block.__name__ == error.title), Block)
     told = {}
     for item in error.errors():
-        told.setdefault((item["loc"][-1:], item["type"], shown(item["input"])), _explain(item, owner, block))
+        told.setdefault(
+            (item["loc"][-1:], item["type"], shown(item["input"])), _explain(item, owner, block)
+        )
     return "\n".join(told.values())
 
 
 def _explain(item: dict, prefix: str, block: type) -> str:
     """One pydantic error as a sentence: name, owner, rule, what was found. block: what its location begins in."""
     steps = [part for part in item["loc"] if part != "[key]"]
-    location = [part if str(part).isprintable() and len(str(part)) < SHOWN else shown(part) for part in steps]
+    location = [
+        part if str(part).isprintable() and len(str(part)) < SHOWN else shown(part)
+        for part in steps
+    ]
     name = location[-1] if location else "params.yaml"
     path = list(filter(None, [prefix, *map(str, location[:-1])]))
     owner = ".".join(path)
@@ -157,7 +170,9 @@ def _explain(item: dict, prefix: str, block: type) -> str:
 def _nearest(name: str, known: list[str]) -> str | None:
     """Returns what may have been meant: a name of nearly the same letters, or with the same beginning."""
     near = difflib.get_close_matches(name, known, n=1)
-    begun = [other for other in known if name and (other.startswith(name) or name.startswith(other))]
+    begun = [
+        other for other in known if name and (other.startswith(name) or name.startswith(other))
+    ]
     return next(iter([*near, *begun]), None)
 
 

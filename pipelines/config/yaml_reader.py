@@ -27,7 +27,9 @@ class Constructor(SafeConstructor):
 
     def construct_yaml_int(self, node: ScalarNode) -> int:
         if len(node.value) > DIGITS:
-            raise ConstructorError(None, None, f"found an int of more than {DIGITS} digits", node.start_mark)
+            raise ConstructorError(
+                None, None, f"found an int of more than {DIGITS} digits", node.start_mark
+            )
         return _constructed(super().construct_yaml_int, node)
 
     def construct_yaml_float(self, node: ScalarNode) -> float:
@@ -39,7 +41,9 @@ class Constructor(SafeConstructor):
 
 
 for kind in ("int", "float"):
-    Constructor.add_constructor(f"tag:yaml.org,2002:{kind}", getattr(Constructor, f"construct_yaml_{kind}"))
+    Constructor.add_constructor(
+        f"tag:yaml.org,2002:{kind}", getattr(Constructor, f"construct_yaml_{kind}")
+    )
 
 
 def read(path: Path) -> dict:
@@ -64,7 +68,9 @@ def read(path: Path) -> dict:
         raise UserError(f"{path} is empty.")
     if not isinstance(content, dict):
         kind = {list: "a list"}.get(type(content), "a single value")
-        raise UserError(f"{path} must hold a mapping, of names such as 'seed' and their values. It holds {kind}.")
+        raise UserError(
+            f"{path} must hold a mapping, of names such as 'seed' and their values. It holds {kind}."
+        )
     return content
 
 
@@ -73,7 +79,9 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
-        raise UserError(f"Could not read {path}: {error.strerror}. Run from the project's root.") from None
+        raise UserError(
+            f"Could not read {path}: {error.strerror}. Run from the project's root."
+        ) from None
     if len(content) > LARGEST:
         raise UserError(f"{path} is larger than {LARGEST:,} bytes, which no file of parameters is.")
     try:
@@ -130,7 +138,9 @@ class _Measure:
     def _name(self, anchor: str | None, measured: tuple[int, int] | None, line: int) -> None:
         if anchor in self.lines:
             first = self.lines[anchor]
-            raise UserError(f"has the anchor '&{anchor}' twice, in lines {first} and {line}: give one another name.")
+            raise UserError(
+                f"has the anchor '&{anchor}' twice, in lines {first} and {line}: give one another name."
+            )
         if anchor:
             self.named[anchor], self.lines[anchor] = measured, line
 
@@ -148,7 +158,9 @@ class _Measure:
             block = self.blocks[-1]
             block.values, block.levels = block.values + values, max(block.levels, levels + 1)
             if block.values > MOST:
-                raise UserError(f"has more than {MOST:,} values, each alias counted as what it names, in line {line}.")
+                raise UserError(
+                    f"has more than {MOST:,} values, each alias counted as what it names, in line {line}."
+                )
 
     def _check_depth(self, levels: int, line: int) -> None:
         if levels > DEEPEST:
@@ -159,7 +171,9 @@ def _constructed(construct: Callable, node: ScalarNode) -> int | float:
     try:
         return construct(node)
     except ValueError:
-        raise ConstructorError(None, None, f"found {node.value[:40]!r}, which is no number", node.start_mark) from None
+        raise ConstructorError(
+            None, None, f"found {node.value[:40]!r}, which is no number", node.start_mark
+        ) from None
 
 
 def _told(error: YAMLError, text: str) -> str:

@@ -7,7 +7,9 @@ from pipelines.files import read_json, require
 from pipelines.privacy.statement import combined
 
 
-def images(dataset: str, clients: list[str], generator: str, profile: Profile | None = None) -> dict[str, Images]:
+def images(
+    dataset: str, clients: list[str], generator: str, profile: Profile | None = None
+) -> dict[str, Images]:
     """Every roster client's synthetic set; folders of clients no longer on the roster are ignored.
 
     Raises:
@@ -19,7 +21,11 @@ def images(dataset: str, clients: list[str], generator: str, profile: Profile | 
 
 def at_hand(dataset: str, clients: list[str], generator: str) -> dict[str, Images]:
     """The same of those whose set lies here: a server between machines has cards alone."""
-    here = [client for client in clients if (paths.synthetic(dataset, client, generator) / "images.npz").exists()]
+    here = [
+        client
+        for client in clients
+        if (paths.synthetic(dataset, client, generator) / "images.npz").exists()
+    ]
     return images(dataset, here, generator)
 
 

@@ -20,10 +20,35 @@ from pipelines.errors import UserError, printable
 
 # Pillow looks at the content, not at the name: without a list an EPS named .png would reach Ghostscript.
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
-ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".dib", ".tif", ".tiff", ".webp", ".gif")
+ENDINGS = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".bmp",
+    ".dib",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".gif",
+)
 ENDINGS += (".ppm", ".pgm", ".pbm", ".pnm")
 # Images by their names, which are told as unreadable: whoever has a class of them would miss it.
-OTHER_ENDINGS = (".dcm", ".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".tga", ".svg", ".psd", ".eps", ".dng")
+OTHER_ENDINGS = (
+    ".dcm",
+    ".heic",
+    ".heif",
+    ".avif",
+    ".jp2",
+    ".j2k",
+    ".jxl",
+    ".tga",
+    ".svg",
+    ".psd",
+    ".eps",
+    ".dng",
+)
 MOST_PIXELS = 100_000_000
 
 
@@ -45,7 +70,9 @@ class Listing:
         self.left_out.setdefault(reason, []).append(name)
 
 
-def read(*, root: Path, dataset: str, shape: list[int], on_unreadable: str = "fail", **_) -> tuple[Images, None]:
+def read(
+    *, root: Path, dataset: str, shape: list[int], on_unreadable: str = "fail", **_
+) -> tuple[Images, None]:
     """Returns every image, resized to `shape`, and prints what was left out.
 
     A record's id is a hash of its path below the folder, so that files which come and go rename no other record. The
@@ -87,7 +114,9 @@ def picture(file: Path, shape: list[int]) -> np.ndarray:
             # Pillow warns of odd metadata and of large images, with lines of its own code
             warnings.simplefilter("ignore")
             plain = _opened(file).convert("L" if channels == 1 else "RGB")
-        resized = plain.resize((width, height), Image.Resampling.BILINEAR)  # Pillow averages where it shrinks
+        resized = plain.resize(
+            (width, height), Image.Resampling.BILINEAR
+        )  # Pillow averages where it shrinks
     except Exception as error:  # Pillow's plugins each have errors of their own for a damaged file
         raise UserError(f"{printable(file)} is no readable image ({_reason(error)}).") from None
     return np.asarray(resized).reshape(shape)
@@ -101,7 +130,9 @@ def classes(folder: Path) -> list[str]:
     """
     if not folder.is_dir():
         raise UserError(f"{printable(folder)} is missing. Put a folder per class there.")
-    names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    names = sorted(
+        path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
     if not names:
         raise UserError(f"{printable(folder)} holds no folder. Put one per class there.")
     return names
@@ -124,7 +155,9 @@ def _reason(error: Exception) -> str:
     """The error's text on one line, without the path that some repeat."""
     if isinstance(error, UnidentifiedImageError):
         return f"its content is none of {', '.join(FORMATS)}"
-    return " ".join(printable(getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
+    return " ".join(
+        printable(getattr(error, "strerror", None) or str(error) or type(error).__name__).split()
+    )
 
 
 def _eight_bit(image: Image.Image) -> Image.Image:
@@ -162,7 +195,11 @@ def _listing(folder: Path, names: list[str]) -> Listing:
             listing.leave("an image in no class folder", str(inside))
         else:
             files.append(inside)
-            if entry.is_symlink() and not odd and not path.resolve().is_relative_to(folder.resolve()):
+            if (
+                entry.is_symlink()
+                and not odd
+                and not path.resolve().is_relative_to(folder.resolve())
+            ):
                 listing.outside.append(str(inside))
     listing.images = [(labels[file.parts[0]], folder / file) for file in sorted(files)]
     return listing
@@ -179,10 +216,14 @@ def _refuse_link(path: Path, *, linked: bool) -> None:
 def _tell(dataset: str, folder: Path, listing: Listing) -> None:
     """Prints one sentence for each kind of file that is left out, and one for links that lead out of the folder."""
     for reason, names in sorted(listing.left_out.items()):
-        print(f"{dataset}: left out {len(names)}, each of which is {reason}: {raw_files.some(sorted(names))}")
+        print(
+            f"{dataset}: left out {len(names)}, each of which is {reason}: {raw_files.some(sorted(names))}"
+        )
     if listing.outside:
         names = raw_files.some(sorted(listing.outside))
-        print(f"{dataset}: read {len(listing.outside)} links to files outside {printable(folder)}: {names}")
+        print(
+            f"{dataset}: read {len(listing.outside)} links to files outside {printable(folder)}: {names}"
+        )
 
 
 def _judge(dataset: str, broken: list[str], on_unreadable: str) -> None:
@@ -192,7 +233,9 @@ def _judge(dataset: str, broken: list[str], on_unreadable: str) -> None:
     """
     told = broken[: raw_files.MOST_NAMES]
     if on_unreadable == "skip":
-        print(f"{dataset}: skipped {len(broken)} images that cannot be read (prepare.on_unreadable: skip)")
+        print(
+            f"{dataset}: skipped {len(broken)} images that cannot be read (prepare.on_unreadable: skip)"
+        )
         print("\n".join(told))
         return
     count = "1 image" if len(broken) == 1 else f"{len(broken)} images"

@@ -52,7 +52,9 @@ class Images:
         """float32 [n, H, W, C] in [0, 1]."""
         return self.images.astype(np.float32) / 255
 
-    def save(self, path: Path, salt: bytes | None = None, *, class_names: list[str] | None = None) -> None:
+    def save(
+        self, path: Path, salt: bytes | None = None, *, class_names: list[str] | None = None
+    ) -> None:
         """Writes the container; a private one with its `salt` (salting.py), and padded to a power of two bytes.
 
         An exported one may name its classes, where the profile declares names.
@@ -79,7 +81,12 @@ def synthetic(pixels: np.ndarray, labels: np.ndarray) -> Images:
 
 
 def concatenate(sets: list[Images]) -> Images:
-    return Images(*(np.concatenate([getattr(s, field) for s in sets]) for field in ("images", "labels", "ids")))
+    return Images(
+        *(
+            np.concatenate([getattr(s, field) for s in sets])
+            for field in ("images", "labels", "ids")
+        )
+    )
 
 
 def _length(content: dict[str, np.ndarray]) -> int:
@@ -126,17 +133,25 @@ def _arrays(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | None]
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
-                raise UserError(f"{path} is a single array, not a readable .npz. {_SAVE.format(path=str(path))}")
+                raise UserError(
+                    f"{path} is a single array, not a readable .npz. {_SAVE.format(path=str(path))}"
+                )
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             return {name: _array(archive, name, path) if name in wanted else None for name in names}
     except UserError:
         raise
     except FileNotFoundError:
-        raise UserError(f"{path} is missing. Run the stage that makes it, or put it there.") from None
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own for a damaged file
+        raise UserError(
+            f"{path} is missing. Run the stage that makes it, or put it there."
+        ) from None
+    except (
+        Exception
+    ) as error:  # zipfile, zlib and numpy each have errors of their own for a damaged file
         reason = " ".join(printable(error).split())
-        raise UserError(f"{path} is corrupt or truncated, not a readable .npz ({reason}).") from None
+        raise UserError(
+            f"{path} is corrupt or truncated, not a readable .npz ({reason})."
+        ) from None
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
@@ -148,7 +163,9 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
         except ValueError as error:
             if "allow_pickle" not in str(error):
                 raise
-            sentence = f"{name!r} of {path} holds Python objects, which are never loaded. {_OBJECTS[name]}"
+            sentence = (
+                f"{name!r} of {path} holds Python objects, which are never loaded. {_OBJECTS[name]}"
+            )
             raise UserError(sentence) from None
         # the checksum is looked at where the member ends, which a damaged header moves
         if member.read(1):
@@ -185,7 +202,12 @@ def _checked(content: dict[str, np.ndarray], path: Path) -> Images:
 
 def _check_fit(data: Images, path: Path, profile: Profile) -> None:
     shape, labels = list(data.images.shape[1:]), data.labels
-    if shape != profile.shape or not len(data) or labels.min() < 0 or labels.max() >= profile.classes:
+    if (
+        shape != profile.shape
+        or not len(data)
+        or labels.min() < 0
+        or labels.max() >= profile.classes
+    ):
         found = f"{len(data)} images {shape}{f' of labels {labels.min()} to {labels.max()}' if len(data) else ''}"
         raise UserError(
             f"{path} must hold images {profile.shape} of labels 0 to {profile.classes - 1}. Got {found} instead. "
@@ -208,7 +230,11 @@ def _images_mended(images: np.ndarray) -> str:
     steps = []
     if images.ndim == 2:
         side = math.isqrt(images.shape[1])
-        sizes = f"{side}, {side}, 1" if side > 1 and side**2 == images.shape[1] else "height, width, channels"
+        sizes = (
+            f"{side}, {side}, 1"
+            if side > 1 and side**2 == images.shape[1]
+            else "height, width, channels"
+        )
         steps.append(f"images = images.reshape(len(images), {sizes})")
     if images.ndim == 4 and channels_first(images.shape[1:]):
         steps.append(CHANNELS_LAST)

@@ -13,10 +13,14 @@ from pipelines.errors import UserError
 
 TRIES = 10_000
 ADVISED = 500  # draws among which a `min_records` that works is looked for, once one did not
-LEAST = 4  # records on either side of check_quality: precision and recall look at the third neighbour
+LEAST = (
+    4  # records on either side of check_quality: precision and recall look at the third neighbour
+)
 
 
-def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def deal(
+    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
     """Disjoint record positions per client, by the named scheme.
 
     Raises:
@@ -42,7 +46,9 @@ def deal(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> d
 # A scheme yields draws, lists of positions for each client, of which `deal` takes the first that is even enough.
 
 
-def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+def dirichlet(
+    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
     """Label skew with NIID-Bench's balancing rule: per class, shares ~ Dirichlet(alpha), zero for a client that
     already holds its even part of all records."""
     count = len(settings.clients)
@@ -61,7 +67,9 @@ def dirichlet(labels: np.ndarray, settings: Partition, rng: np.random.Generator)
             yield [np.array(part, dtype=np.int64) for part in parts]
 
 
-def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+def label_shards(
+    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
     """Sorted by label, cut into equal pieces, `shards_per_client` of them dealt to each (McMahan et al. 2017)."""
     count = len(settings.clients)
     by_label = rng.permutation(len(labels))
@@ -71,7 +79,9 @@ def label_shards(labels: np.ndarray, settings: Partition, rng: np.random.Generat
     yield [np.concatenate([pieces[piece] for piece in own]) for own in order]
 
 
-def quantity(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+def quantity(
+    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
     """Quantity skew (NIID-Bench): iid records, sizes in shares ~ Dirichlet(alpha)."""
     order = rng.permutation(len(labels))
     for _ in range(TRIES):
@@ -79,7 +89,9 @@ def quantity(labels: np.ndarray, settings: Partition, rng: np.random.Generator) 
         yield np.split(order, (np.cumsum(shares)[:-1] * len(order)).astype(int))
 
 
-def iid(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+def iid(
+    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
     yield np.array_split(rng.permutation(len(labels)), len(settings.clients))
 
 
@@ -102,7 +114,9 @@ def split(labels: np.ndarray, fractions: list[float], rng: np.random.Generator) 
     return [np.sort(order[owner == part]) for part in range(len(fractions) + 1)]
 
 
-def few_labels(train: dict[str, np.ndarray], client: str, keep: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def few_labels(
+    train: dict[str, np.ndarray], client: str, keep: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
     """The small client keeps `keep` of its training records; the surplus is dealt to the others, so nothing is lost
     and its own test part stays large enough to measure it."""
     shuffled = rng.permutation(train[client])
@@ -143,7 +157,9 @@ def _split(
     train = {client: rest for client, (_, _, rest) in parts.items()}
     if settings.small:
         train = few_labels(train, settings.small.client, settings.small.train_records, rng)
-    return {client: (train[client], validation, test) for client, (test, validation, _) in parts.items()}
+    return {
+        client: (train[client], validation, test) for client, (test, validation, _) in parts.items()
+    }
 
 
 def _enough(train: int, validation: int, test: int) -> bool:
@@ -156,7 +172,11 @@ def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -
     rng: as it was before the first draw, so that the value stands for the draw it was found in: the first at which no
     client has fewer records.
     """
-    works, most, unused = None, 0, np.random.default_rng(0)  # how many records a part has, no chance decides
+    works, most, unused = (
+        None,
+        0,
+        np.random.default_rng(0),
+    )  # how many records a part has, no chance decides
     for parts in islice(SCHEMES[settings.scheme](labels, settings, rng), ADVISED):
         least = min(map(len, parts))
         if least > most:
@@ -166,4 +186,6 @@ def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -
     if works:
         return f"A value of {works} works."
     even = "" if settings.scheme == "iid" else " or scheme 'iid'"
-    return f"No value works here: name fewer clients, or take larger fractions{even}, or more records."
+    return (
+        f"No value works here: name fewer clients, or take larger fractions{even}, or more records."
+    )

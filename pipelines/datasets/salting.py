@@ -19,7 +19,9 @@ It is private, like the rest of this folder. Leave it here.
 LEAST_BYTES = 1 << 16  # small folders all look alike
 PADDING = ".padding"
 LEAST_FILES = 64
-WHY_PADDING = "empty-files-which-hide-from-dvc.lock-how-many-images-lie-here"  # the name of one of them
+WHY_PADDING = (
+    "empty-files-which-hide-from-dvc.lock-how-many-images-lie-here"  # the name of one of them
+)
 
 
 def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> None:
@@ -28,9 +30,13 @@ def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> 
     What DVC notes of a folder, in `dvc.lock` and in the run cache, is a hash and a size. Most private folders follow
     from the records and a public seed: without this, whoever knows all records but one could test that one.
     """
-    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != SALT)
+    held = sum(
+        file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != SALT
+    )
     total = max(least, 1 << (held + SALT_BYTES - 1).bit_length())
-    secret = salt(dataset, owner, "folders")  # the folder's own name is not settled while it is in the making
+    secret = salt(
+        dataset, owner, "folders"
+    )  # the folder's own name is not settled while it is in the making
     with (folder / SALT).open("wb") as file:
         file.write(secret + WHY_SALT)
         # cuts the text where there is little room, never the secret; else adds zeros that take no room on the disk
@@ -71,7 +77,9 @@ def salt(dataset: str, owner: str, part: str) -> bytes:
     with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         secret = file.read()
-        if len(secret) < SALT_BYTES:  # new, or its writer was killed: an empty key would be no secret
+        if (
+            len(secret) < SALT_BYTES
+        ):  # new, or its writer was killed: an empty key would be no secret
             secret = secrets.token_bytes(SALT_BYTES)
             file.seek(0)
             file.write(secret)

@@ -30,4 +30,7 @@ def read(dataset: str, client: str, part: str, profile: Profile | None = None) -
 
 def read_all(dataset: str, clients: list[str], profile: Profile | None = None) -> dict[str, Shard]:
     """Every client's shard; for stages that play all the homes at once."""
-    return {client: Shard(*(read(dataset, client, part, profile) for part in PARTS)) for client in sorted(clients)}
+    return {
+        client: Shard(*(read(dataset, client, part, profile) for part in PARTS))
+        for client in sorted(clients)
+    }

@@ -38,14 +38,23 @@ def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
 
 SOURCES: dict[str, Callable] = {
     "digits": digits,
-    **{name: partial(torchvision_sets.read, class_name) for name, class_name in torchvision_sets.CLASSES.items()},
+    **{
+        name: partial(torchvision_sets.read, class_name)
+        for name, class_name in torchvision_sets.CLASSES.items()
+    },
     "folder": image_folder.read,
     "npz": npz,
 }
 
 
 def read(
-    dataset: str, *, name: str, classes: int, shape: list[int], root: Path, on_unreadable: str = "fail"
+    dataset: str,
+    *,
+    name: str,
+    classes: int,
+    shape: list[int],
+    root: Path,
+    on_unreadable: str = "fail",
 ) -> tuple[Images, Images | None]:
     """All records of a data set, and its official test set or None; ids are unique over both.
 
@@ -58,7 +67,9 @@ def read(
     """
     if not root.is_dir():
         raise mistake("prepare.root", str(root), "an existing folder")
-    records, test = SOURCES[name](root=root, dataset=dataset, shape=shape, on_unreadable=on_unreadable)
+    records, test = SOURCES[name](
+        root=root, dataset=dataset, shape=shape, on_unreadable=on_unreadable
+    )
     parts = [records] if test is None else [records, test]
     for part in parts:
         _check_declared(part, dataset, classes, shape)
@@ -76,7 +87,9 @@ def read(
     return records, test
 
 
-def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: list[str] | None) -> list[str] | None:
+def class_names(
+    dataset: str, *, name: str, root: Path, classes: int, declared: list[str] | None
+) -> list[str] | None:
     """Returns the classes' names by label: those in the images' folders or file, else the `declared` ones, else None.
 
     Raises:
@@ -86,7 +99,11 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
     if name == "folder":
         given_names = image_folder.classes(root / dataset)
         if len(given_names) != classes:
-            raise mistake(f"profiles.{dataset}.classes", classes, f"the number of class folders, {len(given_names)}")
+            raise mistake(
+                f"profiles.{dataset}.classes",
+                classes,
+                f"the number of class folders, {len(given_names)}",
+            )
     if name == "npz":
         given_names = labelled_images.class_names(root / f"{dataset}.npz")
         if given_names is not None and len(given_names) != classes:
@@ -95,14 +112,22 @@ def class_names(dataset: str, *, name: str, root: Path, classes: int, declared: 
                 f"'class_names' of {where} must name {classes} classes. Got {len(given_names)} names instead."
             )
     if given_names and declared and given_names != declared:
-        where = "the class folders' names, sorted by their characters" if name == "folder" else "those in the .npz"
+        where = (
+            "the class folders' names, sorted by their characters"
+            if name == "folder"
+            else "those in the .npz"
+        )
         raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {given_names}")
     return given_names or declared
 
 
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
     image_shape = list(data.images.shape[1:])
-    if image_shape != shape and sorted(image_shape) == sorted(shape) and channels_first(image_shape):
+    if (
+        image_shape != shape
+        and sorted(image_shape) == sorted(shape)
+        and channels_first(image_shape)
+    ):
         raise UserError(
             f"The images of {dataset} have their channels first, {['n', *image_shape]}. The channels must be last, "
             f"{['n', *shape]}. Convert: {labelled_images.CHANNELS_LAST}."

@@ -21,7 +21,12 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.paths import SCRATCH
 
-CLASSES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+CLASSES = {
+    "mnist": "MNIST",
+    "fashion_mnist": "FashionMNIST",
+    "cifar10": "CIFAR10",
+    "cifar100": "CIFAR100",
+}
 PATIENCE = 10  # seconds without an answer before a download counts as failed
 
 
@@ -57,7 +62,8 @@ def archives(kind: type) -> list[Archive]:
         return [Archive(Path(kind.filename), kind.tgz_md5, (kind.url,))]
     folder = Path(kind.__name__) / "raw"
     return [
-        Archive(folder / name, md5, tuple(mirror + name for mirror in kind.mirrors)) for name, md5 in kind.resources
+        Archive(folder / name, md5, tuple(mirror + name for mirror in kind.mirrors))
+        for name, md5 in kind.resources
     ]
 
 

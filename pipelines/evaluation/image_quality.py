@@ -35,7 +35,9 @@ def extractor(settings: Quality, real: Images) -> nn.Module:
     channels = real.images.shape[-1]
     if settings.extractor == "inception":
         if channels not in (1, 3):
-            raise mistake("quality.extractor", "inception", f"small_gray for images of {channels} channels")
+            raise mistake(
+                "quality.extractor", "inception", f"small_gray for images of {channels} channels"
+            )
         return _inception(settings)
     plain = SmallGray("small_gray", ["features"], channels=channels)
     return SmallGray("small_gray", list(LAYERS), channels=channels, readout=_readout(plain, real))
@@ -44,7 +46,9 @@ def extractor(settings: Quality, real: Images) -> nn.Module:
 def digest(network: nn.Module) -> str:
     """sha256 of the weights behind the features: never compare scores across different ones."""
     weights = getattr(network, "convolutions", network).state_dict()
-    return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in weights.values())).hexdigest()
+    return hashlib.sha256(
+        b"".join(tensor.numpy().tobytes() for tensor in weights.values())
+    ).hexdigest()
 
 
 def uint8_tensor(data: Images) -> torch.Tensor:
@@ -67,11 +71,15 @@ def fidelity(fake: dict, real: dict, settings: Quality, seed: int) -> dict[str, 
     statistics = [fid_features_to_statistics(x) for x in (fake_x, real_x)]
     subset = max(2, min(1000, len(fake_x) // 2, len(real_x) // 2))
     common = {"verbose": False}
-    kid = kid_features_to_metric(fake_x, real_x, kid_subset_size=subset, kid_subsets=50, rng_seed=seed, **common)
+    kid = kid_features_to_metric(
+        fake_x, real_x, kid_subset_size=subset, kid_subsets=50, rng_seed=seed, **common
+    )
     isc = isc_features_to_metric(fake[LAYERS[1]], splits=1, rng_seed=seed)
     prc = prc_features_to_metric(fake_x, real_x, prc_neighborhood=NEIGHBOURS, **common)
     return {
-        "fid": float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"]),
+        "fid": float(
+            fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"]
+        ),
         "kid": float(kid["kernel_inception_distance_mean"]),
         "inception_score": float(isc["inception_score_mean"]),
         "precision": float(prc["precision"]),
@@ -79,7 +87,9 @@ def fidelity(fake: dict, real: dict, settings: Quality, seed: int) -> dict[str, 
     }
 
 
-def compare(network: nn.Module, fake: Images, train: Images, held_out: Images, settings: Quality, seed: int) -> dict:
+def compare(
+    network: nn.Module, fake: Images, train: Images, held_out: Images, settings: Quality, seed: int
+) -> dict:
     """Scores of the synthetic set against the training records, and the floor: held-out real records against the same.
 
     At most `MOST` training records are compared with. The two sides that are held against them have as many images as
@@ -87,17 +97,25 @@ def compare(network: nn.Module, fake: Images, train: Images, held_out: Images, s
     Subsamples are random, for records may come sorted by class.
     """
     rng = np.random.default_rng(seed)
-    real, held, made = (features(network, data) for data in (_some(train, MOST, rng), held_out, fake))
+    real, held, made = (
+        features(network, data) for data in (_some(train, MOST, rng), held_out, fake)
+    )
     count = min(len(held_out), len(fake), MOST)
 
     def against_real(side: dict) -> dict[str, float]:
         rows = torch.from_numpy(rng.permutation(len(side[LAYERS[0]]))[:count])
-        return fidelity({layer: values[rows] for layer, values in side.items()}, real, settings, seed)
+        return fidelity(
+            {layer: values[rows] for layer, values in side.items()}, real, settings, seed
+        )
 
     runs = [against_real(made) for _ in range(settings.repeats)]
     scores = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
     floor = against_real(held)
-    return {**scores, **{f"{name}_floor": value for name, value in floor.items()}, "images_compared": count}
+    return {
+        **scores,
+        **{f"{name}_floor": value for name, value in floor.items()},
+        "images_compared": count,
+    }
 
 
 def _some(data: Images, most: int, rng: np.random.Generator) -> Images:
@@ -108,7 +126,9 @@ def complaints(scores: dict, settings: Quality) -> list[str]:
     """A sentence for each threshold that the set misses."""
     limits = {"tstr_accuracy": settings.min_tstr_accuracy, "recall": settings.min_recall}
     return [
-        f"{name} is {scores[name]:.3f}, below {limit:g}" for name, limit in limits.items() if not scores[name] >= limit
+        f"{name} is {scores[name]:.3f}, below {limit:g}"
+        for name, limit in limits.items()
+        if not scores[name] >= limit
     ]
 
 
@@ -123,9 +143,15 @@ def _readout(plain: nn.Module, real: Images) -> nn.Linear:
         if len(classes) > 1:
             centre, spread = x.mean(0), x.std(0) + 1e-6
             fitted = LogisticRegression(max_iter=500).fit((x - centre) / spread, real.labels)
-            weight, bias = fitted.coef_ / spread, fitted.intercept_ - (fitted.coef_ / spread) @ centre
+            weight, bias = (
+                fitted.coef_ / spread,
+                fitted.intercept_ - (fitted.coef_ / spread) @ centre,
+            )
             if len(classes) == 2:  # scikit-learn keeps one row for two classes
-                weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+                weight, bias = (
+                    np.concatenate([-weight, weight]) / 2,
+                    np.concatenate([-bias, bias]) / 2,
+                )
             layer.weight.copy_(torch.from_numpy(weight))
             layer.bias.copy_(torch.from_numpy(bias))
     return layer
@@ -146,7 +172,11 @@ def _inception(settings: Quality) -> nn.Module:
 
     layers = ["2048", "logits_unbiased"]
     try:
-        return Inception("inception-v3-compat", layers, feature_extractor_weights_path=settings.inception_weights)
+        return Inception(
+            "inception-v3-compat", layers, feature_extractor_weights_path=settings.inception_weights
+        )
     except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
         said = " ".join(str(error).split())
-        raise UserError(f"Could not read the Inception weights {settings.inception_weights}: {said}") from None
+        raise UserError(
+            f"Could not read the Inception weights {settings.inception_weights}: {said}"
+        ) from None

@@ -21,7 +21,9 @@ from scipy.stats import bootstrap
 
 LEVEL = 0.95
 RESAMPLES = 2000  # an end then moves by about 3 % of the half-width between bootstrap seeds
-ROUNDING = 1e-12  # differences of equal accuracies may differ by less, and no two accuracies by so little
+ROUNDING = (
+    1e-12  # differences of equal accuracies may differ by less, and no two accuracies by so little
+)
 BATCH = 250  # resamples in memory at once: 12,000 test images take 24 MB
 
 
@@ -42,7 +44,9 @@ def of_mean(correct: Mapping[str, np.ndarray], *, seed: int) -> Interval:
     return _of_strata([np.asarray(correct[client], float) for client in sorted(correct)], seed)
 
 
-def of_difference(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], *, seed: int) -> Interval:
+def of_difference(
+    one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], *, seed: int
+) -> Interval:
     """`one`'s mean accuracy over clients less `other`'s, both on the same images: image by image, then as `of_mean`.
 
     Too eager where few images differ: of two equally good methods with 4 differing images expected among 200, one
@@ -53,8 +57,12 @@ def of_difference(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
     """
     shapes = [{client: len(images) for client, images in side.items()} for side in (one, other)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"Paired methods must have the same test images. Got {shapes[0]} and {shapes[1]} instead.")
-    pairs = [np.asarray(one[client], float) - np.asarray(other[client], float) for client in sorted(one)]
+        raise ValueError(
+            f"Paired methods must have the same test images. Got {shapes[0]} and {shapes[1]} instead."
+        )
+    pairs = [
+        np.asarray(one[client], float) - np.asarray(other[client], float) for client in sorted(one)
+    ]
     return _of_strata(pairs, seed)
 
 
@@ -73,7 +81,9 @@ def over_cells(differences: Mapping[tuple[int, str], float], *, seed: int) -> In
 def _of_strata(strata: list[np.ndarray], seed: int) -> Interval:
     """Of the mean of the strata's means; values are resampled within each stratum."""
     value = float(_mean_of_means(*strata))
-    if any(len(stratum) < 2 for stratum in strata) or all(np.ptp(stratum) < ROUNDING for stratum in strata):
+    if any(len(stratum) < 2 for stratum in strata) or all(
+        np.ptp(stratum) < ROUNDING for stratum in strata
+    ):
         return Interval(value, None, None)
     found = bootstrap(
         strata,

@@ -47,8 +47,14 @@ def trained(
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = carried() if carried else federate(methods.module(algorithm), task, settings, unfinished)
-    return {algorithm: Trained([dict.fromkeys(task.data, model) for model in history.models], history.cost)}
+    history = (
+        carried() if carried else federate(methods.module(algorithm), task, settings, unfinished)
+    )
+    return {
+        algorithm: Trained(
+            [dict.fromkeys(task.data, model) for model in history.models], history.cost
+        )
+    }
 
 
 def _pooled(task: Task, settings: Pooled) -> Trained:
@@ -58,19 +64,27 @@ def _pooled(task: Task, settings: Pooled) -> Trained:
     model = _fitted(task, everything, settings, "pooled")
     down = len(task.data) * _bytes(model)
     cost = {"rounds": 1, "bytes_down": down, "bytes_up": everything.images.nbytes}
-    return Trained([dict.fromkeys(task.data, model)], {**cost, "seconds": time.perf_counter() - start})
+    return Trained(
+        [dict.fromkeys(task.data, model)], {**cost, "seconds": time.perf_counter() - start}
+    )
 
 
 def _single(task: Task, settings: Pooled) -> dict[str, Trained]:
     """A model per client on its own set. `best_single` is the one that does best on the other clients' synthetic sets,
     so no private record chooses; it goes to all."""
     start = time.perf_counter()
-    models = {client: _fitted(task, data, settings, client) for client, data in sorted(task.data.items())}
+    models = {
+        client: _fitted(task, data, settings, client) for client, data in sorted(task.data.items())
+    }
     own = {**NO_COST, "seconds": time.perf_counter() - start}
     best = max(models, key=lambda client: _elsewhere(task, client, models[client]))
     size, others = _bytes(models[best]), len(models) - 1
     sets = sum(data.images.nbytes for data in task.data.values())
-    compared = {"rounds": 1, "bytes_up": size * (others + 1) + sets, "bytes_down": size * len(models)}
+    compared = {
+        "rounds": 1,
+        "bytes_up": size * (others + 1) + sets,
+        "bytes_down": size * len(models),
+    }
     return {
         "own_synthetic": Trained([models], own),
         "best_single": Trained([dict.fromkeys(models, models[best])], {**own, **compared}),

@@ -20,8 +20,12 @@ def on_synthetic(params: Params, run: Run, unfinished: Path | None = None) -> Hi
         UserError: a network's run failed.
     """
     if params.federation.engine == "inprocess":
-        data = exports.images(run.dataset, list(params.clients), run.generator, params.profiles[run.dataset])
-        return federate(methods.module(run.method), run.task(params, data), run.settings(params), unfinished)
+        data = exports.images(
+            run.dataset, list(params.clients), run.generator, params.profiles[run.dataset]
+        )
+        return federate(
+            methods.module(run.method), run.task(params, data), run.settings(params), unfinished
+        )
     return networked(params, run).history
 
 
@@ -33,5 +37,7 @@ def networked(params: Params, run: Run) -> Carried:
     try:
         flare = importlib.import_module("pipelines.federation.network.flare.submit")
     except ModuleNotFoundError as error:
-        raise UserError(f"federation.engine is 'nvflare', which needs the extra `flare`: {error}.") from None
+        raise UserError(
+            f"federation.engine is 'nvflare', which needs the extra `flare`: {error}."
+        ) from None
     return flare.carried(params, run)

@@ -28,7 +28,11 @@ from pipelines.training.tensors import State, with_state
 FILE = "health.json"
 FEWEST, IN_ALL = 4, 800  # images of a class, at least, and of all classes, at most
 TO_ADAPT, TO_TEST = 40, 100  # of a class, at most
-STEPS, BATCH, LEARNING_RATE = 100, 32, 1e-3  # of Adam: what a client with a hundred records takes at home
+STEPS, BATCH, LEARNING_RATE = (
+    100,
+    32,
+    1e-3,
+)  # of Adam: what a client with a hundred records takes at home
 ERRORS = 3.0  # standard errors of guessing, within which an accuracy is not told from it
 
 
@@ -79,7 +83,9 @@ def check(
     classes = len(np.unique(query.labels)) if query else 0
     if classes < 2:
         return Health(False)
-    predicted, untrained = (_adapted(with_state(build(), state), support, query, seed) for state in (model, start))
+    predicted, untrained = (
+        _adapted(with_state(build(), state), support, query, seed) for state in (model, start)
+    )
     accuracies = [float(np.mean(found == query.labels)) for found in (predicted, untrained)]
     figures = dict(zip(("accuracy", "untrained", "guessing"), (*accuracies, 1 / classes)))
     if not _lost(len(query), **figures):
@@ -129,12 +135,16 @@ def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | No
     cut = min(TO_ADAPT, each // 2)
     end = min(cut + TO_TEST, each)
     drawn = [rng.permutation(np.flatnonzero(data.labels == label)) for label in labels]
-    support, query = (np.concatenate([rows[part] for rows in drawn]) for part in (slice(cut), slice(cut, end)))
+    support, query = (
+        np.concatenate([rows[part] for rows in drawn]) for part in (slice(cut), slice(cut, end))
+    )
     return data[support], data[query]
 
 
 def _adapted(network: nn.Module, support: Images, query: Images, seed: int) -> np.ndarray:
     """int64 [n]: the classes of the query images after STEPS steps on the support images."""
     epochs = math.ceil(STEPS / math.ceil(len(support) / BATCH))
-    classifier.fit(network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed)
+    classifier.fit(
+        network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed
+    )
     return predictions(network, query)

@@ -12,7 +12,9 @@ class InProcess:
         self.handlers = handlers
 
     def call(self, payload: Payload) -> list[Reply]:
-        return [Reply(client, answer) for client, answer in self.answers(payload) if answer is not None]
+        return [
+            Reply(client, answer) for client, answer in self.answers(payload) if answer is not None
+        ]
 
     def answers(self, payload: Payload) -> Iterable[tuple[str, Payload | None]]:
         """Sorted by client."""
@@ -22,7 +24,11 @@ class InProcess:
     @property
     def memories(self) -> dict:
         """{client: what it hands from round to round}, of those that remember something."""
-        return {client: its.memory for client, its in sorted(self.handlers.items()) if hasattr(its, "memory")}
+        return {
+            client: its.memory
+            for client, its in sorted(self.handlers.items())
+            if hasattr(its, "memory")
+        }
 
     @memories.setter
     def memories(self, kept: dict) -> None:

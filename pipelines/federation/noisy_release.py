@@ -36,7 +36,14 @@ def entry(
     return Release(
         mechanism=algorithm,
         version=version,
-        parameters={**statement.details, **budget, **network, "client": client, "seed": seed, "start": start},
+        parameters={
+            **statement.details,
+            **budget,
+            **network,
+            "client": client,
+            "seed": seed,
+            "start": start,
+        },
         data=hashlib.sha256("".join(data).encode()).hexdigest(),
         cost=cost if statement.guarantee == "formal" else {"kind": "none"},
         statement=statement.as_dict(),

@@ -53,22 +53,40 @@ def train(
         sources[client].move_to(place)
     settings = next(iter(accounts.values())).settings
     module = family(settings)
-    clients = {client: module.Client(build(), own, accounts[client], sources[client]) for client, own in data.items()}
-    start = module.start(weights, settings, Public(build(), public) if len(public) else None, len(clients))
+    clients = {
+        client: module.Client(build(), own, accounts[client], sources[client])
+        for client, own in data.items()
+    }
+    start = module.start(
+        weights, settings, Public(build(), public) if len(public) else None, len(clients)
+    )
     name = module.__name__.rpartition(".")[2]
     history = rounds.run(
-        start, module.step, module.engine(clients), rounds=settings.rounds, name=name, last_alone=True, journal=journal
+        start,
+        module.step,
+        module.engine(clients),
+        rounds=settings.rounds,
+        name=name,
+        last_alone=True,
+        journal=journal,
     )
     cost = history.cost
     cost |= {"bytes_up": cost["bytes_up"] + sent, "seconds": cost["seconds"] + seconds}
     keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
 
 
-def _timed(first: Callable[[], tuple[State, int]], sources: dict[str, Noise]) -> tuple[State, int, float, dict]:
+def _timed(
+    first: Callable[[], tuple[State, int]], sources: dict[str, Noise]
+) -> tuple[State, int, float, dict]:
     """What `first` makes, in how many seconds, and where streams of test noise are after it."""
     began = time.perf_counter()
     weights, sent = first()
-    return weights, sent, time.perf_counter() - began, {client: its.position for client, its in sources.items()}
+    return (
+        weights,
+        sent,
+        time.perf_counter() - began,
+        {client: its.position for client, its in sources.items()},
+    )
 
 
 def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dict]) -> None:

@@ -45,7 +45,10 @@ class Run:
         alike = {
             "seed": params.seed,
             "settings": self.settings(params).model_dump(),
-            "profile": {key: profile[key] for key in ("shape", "classes", "classifier", "augmentation", "images")},
+            "profile": {
+                key: profile[key]
+                for key in ("shape", "classes", "classifier", "augmentation", "images")
+            },
         }
         return {name: _digest(value) for name, value in alike.items()}
 
@@ -65,9 +68,13 @@ def named(params: Params, names: dict) -> Run:
     }
     for what, (value, allowed) in known.items():
         if value not in allowed:
-            raise UserError(f"These parameters know no {what} {value!r} for a run that begins with {names!r}.")
+            raise UserError(
+                f"These parameters know no {what} {value!r} for a run that begins with {names!r}."
+            )
     if not methods.has_rounds(run.method):
-        raise UserError(f"{run.method!r} is no method that clients serve: it has no rounds, or reads private records.")
+        raise UserError(
+            f"{run.method!r} is no method that clients serve: it has no rounds, or reads private records."
+        )
     return run
 
 

@@ -24,7 +24,9 @@ def serves(model: nn.Module) -> bool:
     """Whether every module is known here, used once, and has its weights to itself and nothing hooked to it."""
     modules = list(_all(model))
     held = [id(parameter) for module in modules for parameter in module.parameters(recurse=False)]
-    known = all(type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module) for module in modules)
+    known = all(
+        type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module) for module in modules
+    )
     in_place = any(getattr(module, "inplace", False) for module in modules)
     hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
     return (
@@ -35,7 +37,9 @@ def serves(model: nn.Module) -> bool:
     )
 
 
-def parts(model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor) -> list[Formed | Outer]:
+def parts(
+    model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor
+) -> list[Formed | Outer]:
     """The gradients of each record's cross-entropy in a model that `serves`; weights: {name: detached tensor}."""
     seen: list[tuple[str, nn.Module, torch.Tensor, torch.Tensor]] = []
     with _watched(model, seen):
@@ -44,7 +48,9 @@ def parts(model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.T
     return [_part(name, layer, a, g, weights) for (name, layer, a, _), g in zip(seen, wanted)]
 
 
-def _part(name: str, layer: nn.Module, a: torch.Tensor, g: torch.Tensor, weights: Sums) -> Formed | Outer:
+def _part(
+    name: str, layer: nn.Module, a: torch.Tensor, g: torch.Tensor, weights: Sums
+) -> Formed | Outer:
     weight = f"{name}.weight".lstrip(".")
     bias = f"{name}.bias".lstrip(".") if layer.bias is not None else None
     if isinstance(layer, nn.Linear) and a.dim() == 2:
@@ -58,7 +64,9 @@ def _part(name: str, layer: nn.Module, a: torch.Tensor, g: torch.Tensor, weights
         formed = _over_places(g * F.group_norm(a, layer.num_groups, eps=layer.eps))
     gradients = {weight: formed.flatten(1)}
     if bias:
-        gradients[bias] = g.flatten(1, -2).sum(1) if isinstance(layer, nn.Linear) else _over_places(g)
+        gradients[bias] = (
+            g.flatten(1, -2).sum(1) if isinstance(layer, nn.Linear) else _over_places(g)
+        )
     return Formed(gradients, {name: weights[name].shape for name in gradients})
 
 
@@ -68,13 +76,19 @@ def _watched(model: nn.Module, seen: list) -> Iterator[None]:
 
     def hook(name: str):
         def called(layer, inputs, output):
-            if not output.requires_grad:  # the first layer's: the pass back ends there, not at the image
+            if (
+                not output.requires_grad
+            ):  # the first layer's: the pass back ends there, not at the image
                 output.requires_grad_()
             seen.append((name, layer, inputs[0].detach(), output))
 
         return called
 
-    layers = [(name, module) for name, module in model.named_modules() if list(module.parameters(recurse=False))]
+    layers = [
+        (name, module)
+        for name, module in model.named_modules()
+        if list(module.parameters(recurse=False))
+    ]
     handles = [module.register_forward_hook(hook(name)) for name, module in layers]
     try:
         yield
@@ -95,7 +109,10 @@ def _patches(a: torch.Tensor, layer: nn.Conv2d) -> torch.Tensor:
     rows, columns = layer.padding
     a = F.pad(a, (columns, columns, rows, rows))
     steps = list(zip(a.shape[2:], a.stride()[2:], layer.kernel_size, layer.stride, layer.dilation))
-    places = [(side - dilation * (kernel - 1) - 1) // stride + 1 for side, _, kernel, stride, dilation in steps]
+    places = [
+        (side - dilation * (kernel - 1) - 1) // stride + 1
+        for side, _, kernel, stride, dilation in steps
+    ]
     shape = (*a.shape[:2], *layer.kernel_size, *places)
     within = [step * dilation for _, step, _, _, dilation in steps]
     between = [step * stride for _, step, _, stride, _ in steps]

@@ -64,7 +64,11 @@ class OsEntropy:
         """By the inverse of the normal law."""
         import torch  # its ndtri is within 5 float64 spacings of scipy's, in two thirds of the time
 
-        return torch.special.ndtri(torch.from_numpy(self.uniform(math.prod(shape)))).numpy().reshape(shape)
+        return (
+            torch.special.ndtri(torch.from_numpy(self.uniform(math.prod(shape))))
+            .numpy()
+            .reshape(shape)
+        )
 
     def uniform(self, count: int) -> np.ndarray:
         bits = np.frombuffer(_random(8 * count), np.uint64) >> np.uint64(64 - BITS)

@@ -45,7 +45,9 @@ class Part(NamedTuple):
     rows: slice
 
 
-def clipped_sum(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, clipping_norm: float) -> Sums:
+def clipped_sum(
+    model: nn.Module, images: torch.Tensor, labels: torch.Tensor, clipping_norm: float
+) -> Sums:
     """Sum over records of gradients scaled to L2 norm <= clipping_norm over all parameters together.
 
     Adding or removing one record moves the sum by at most clipping_norm (and float rounding). An empty lot gives zeros.
@@ -78,10 +80,16 @@ def scaled_sums(model: nn.Module, lots: list[Lot]) -> list[Scaled]:
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     totals = [{name: torch.zeros_like(tensor) for name, tensor in weights.items()} for _ in lots]
     norms = [[torch.zeros(0).double()] for _ in lots]
-    gradients, most = (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
+    gradients, most = (
+        (layerwise.parts, CHUNK) if layerwise.serves(model) else (_by_vmap, _held(weights))
+    )
     for passed in _passes(lots, most):
-        images, labels = (torch.cat([getattr(part, name) for part in passed]) for name in ("images", "labels"))
-        with torch.autocast(images.device.type, enabled=False):  # a caller's: norms of eight bits bound no sum
+        images, labels = (
+            torch.cat([getattr(part, name) for part in passed]) for name in ("images", "labels")
+        )
+        with torch.autocast(
+            images.device.type, enabled=False
+        ):  # a caller's: norms of eight bits bound no sum
             found = gradients(model, weights, images, labels)
             lengths = sum(layer.squares() for layer in found).sqrt()
             for part in passed:
@@ -106,7 +114,9 @@ def _passes(lots: list[Lot], most: int) -> Iterator[list[Part]]:
     passed, size = [], 0
     for number, lot in enumerate(lots):
         parts = -(-len(lot.labels) // most)
-        for images, labels in zip(lot.images.tensor_split(parts), lot.labels.tensor_split(parts)) if parts else ():
+        for images, labels in (
+            zip(lot.images.tensor_split(parts), lot.labels.tensor_split(parts)) if parts else ()
+        ):
             if size + len(labels) > most and passed:
                 yield passed
                 passed, size = [], 0
@@ -116,7 +126,9 @@ def _passes(lots: list[Lot], most: int) -> Iterator[list[Part]]:
         yield passed
 
 
-def _by_vmap(model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor) -> list[Formed]:
+def _by_vmap(
+    model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor
+) -> list[Formed]:
     """Any model that treats records alone; torch.func says so where one does not."""
 
     def loss(parameters, image, label):

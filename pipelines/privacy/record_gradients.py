@@ -30,7 +30,10 @@ class Formed:
 
     def sum(self, keep: torch.Tensor, scale: torch.Tensor) -> Sums:
         """Of gradients times `scale` [n]; a record that `keep` leaves out adds nothing, be it inf or nan."""
-        return {name: (scale @ _kept(g, keep)).view(self.like[name]) for name, g in self.gradients.items()}
+        return {
+            name: (scale @ _kept(g, keep)).view(self.like[name])
+            for name, g in self.gradients.items()
+        }
 
 
 @dataclass

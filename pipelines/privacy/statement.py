@@ -34,7 +34,11 @@ class Statement:
     @property
     def sentence(self) -> str:
         if self.guarantee != "formal":
-            why = "not private at all (epsilon infinite)" if self.epsilon == float("inf") else f"void: {self.noise}"
+            why = (
+                "not private at all (epsilon infinite)"
+                if self.epsilon == float("inf")
+                else f"void: {self.noise}"
+            )
             return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
         return (
             "Anyone who sees this release and everything else about all other records learns about one record at most "

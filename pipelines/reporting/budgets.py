@@ -4,11 +4,20 @@ import math
 
 from pipelines.privacy.accounting import LARGEST_EPSILON, total_epsilon
 
-SHOWN = ("delta", "unit", "relation", "sampling", "accountant")  # beside every epsilon (DESIGN rule 1)
+SHOWN = (
+    "delta",
+    "unit",
+    "relation",
+    "sampling",
+    "accountant",
+)  # beside every epsilon (DESIGN rule 1)
 TOTAL_ACCOUNTANT = (
-    "exact Gaussian DP; with sampled releases among them, privacy loss distributions; with filtered ones, Renyi DP"
+    "exact Gaussian DP; with sampled releases among them, privacy loss distributions; "
+    "with filtered ones, Renyi DP"
 )
-BEYOND = f"each release alone; together beyond epsilon {LARGEST_EPSILON:g}, where nothing is claimed"
+BEYOND = (
+    f"each release alone; together beyond epsilon {LARGEST_EPSILON:g}, where nothing is claimed"
+)
 
 
 def of_method(method: str, run: dict) -> dict[str, dict]:

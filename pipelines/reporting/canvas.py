@@ -4,9 +4,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any kind of colour vision, for the methods most looked at.
-COLOURS = {"pppfl": "#0072B2", "fedavg": "#E69F00", "pooled": "#009E73", "dpsgd": "#D55E00", "local": "#4d4d4d"}
+COLOURS = {
+    "pppfl": "#0072B2",
+    "fedavg": "#E69F00",
+    "pooled": "#009E73",
+    "dpsgd": "#D55E00",
+    "local": "#4d4d4d",
+}
 COLOURS |= {"fedmeta": "#56B4E9", "scaffold": "#CC79A7", "fedprox": "#8c6d31", "fednova": "#bcbd22"}
-COLOURS |= {"adap": "#e377c2", "agn": "#7a1f6b", "ali": "#ff9d6b", "dpsgd_warm": "#8b1a00", "nbafl": "#5f8f3f"}
+COLOURS |= {
+    "adap": "#e377c2",
+    "agn": "#7a1f6b",
+    "ali": "#ff9d6b",
+    "dpsgd_warm": "#8b1a00",
+    "nbafl": "#5f8f3f",
+}
 COLOURS |= {"reptile": "#6b4c9a", "sda_fl": "#17a398", "pppfl_paper": "#12355b"}
 COLOURS |= {"fedavg_real": COLOURS["fedavg"], "pppfl_real": COLOURS["pppfl"]}
 OTHER, INK, FAINT = "#8c8c8c", "#333333", "#dddddd"
@@ -40,7 +52,13 @@ def label(axes, title: str, x: str, y: str) -> None:
 def legend(drawn: Figure, handles: list) -> None:
     """Under the panels, for both."""
     if handles:
-        drawn.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False, fontsize=9)
+        drawn.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=min(4, len(handles)),
+            frameon=False,
+            fontsize=9,
+        )
 
 
 def save(drawn: Figure, path) -> None:

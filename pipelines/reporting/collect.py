@@ -10,14 +10,26 @@ from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.files import AGAIN, read_arrays, read_csv, read_json, require
 
-STATEMENT = ("epsilon", "delta", "mu", "guarantee", "unit", "relation", "sampling", "accountant", "cost")
+STATEMENT = (
+    "epsilon",
+    "delta",
+    "mu",
+    "guarantee",
+    "unit",
+    "relation",
+    "sampling",
+    "accountant",
+    "cost",
+)
 CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")
 SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
 
 
 def method_folders(params: Params, dataset: str) -> dict[str, Path]:
     """{method: folder of its results} for each method that the parameters ask for, PPPFL first."""
-    folders = {f"pppfl/{name}": paths.personal(dataset, name) for name in params.synthesis.generators}
+    folders = {
+        f"pppfl/{name}": paths.personal(dataset, name) for name in params.synthesis.generators
+    }
     for algorithm in params.baselines.algorithms:
         names = methods.reported(algorithm, params.synthesis.generators)
         folders |= dict.fromkeys(names, paths.baseline(dataset, algorithm))
@@ -40,12 +52,19 @@ def read(params: Params, dataset: str) -> dict:
     """
     folders, generators = method_folders(params, dataset), params.synthesis.generators
     clients = list(params.clients)
-    results = {method: _results(folder / "results.json", clients) for method, folder in folders.items()}
-    left_out = {method: content["left_out"] for method, content in results.items() if "left_out" in content}
+    results = {
+        method: _results(folder / "results.json", clients) for method, folder in folders.items()
+    }
+    left_out = {
+        method: content["left_out"] for method, content in results.items() if "left_out" in content
+    }
     folders = {method: folder for method, folder in folders.items() if method not in left_out}
 
     def each(read_one) -> dict:
-        return {client: {name: read_one(dataset, client, name) for name in generators} for client in clients}
+        return {
+            client: {name: read_one(dataset, client, name) for name in generators}
+            for client in clients
+        }
 
     return {
         "left_out": left_out,
@@ -66,7 +85,17 @@ def _results(path: Path, clients: list[str]) -> dict:
     content = read_json(path)
     if "left_out" in content:
         return content
-    require(path, content, "bmta", "bmt_f1", "selected", "candidates", "epsilon_max", "guarantee", "clients")
+    require(
+        path,
+        content,
+        "bmta",
+        "bmt_f1",
+        "selected",
+        "candidates",
+        "epsilon_max",
+        "guarantee",
+        "clients",
+    )
     require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
     require(path, content["clients"], *clients)
     if content.get("health"):
@@ -85,7 +114,10 @@ def _results(path: Path, clients: list[str]) -> dict:
 
 def _curve(path: Path) -> list[dict]:
     try:
-        rows = [{name: float(cell) for name, cell in row.items() if cell != ""} for row in read_csv(path)]
+        rows = [
+            {name: float(cell) for name, cell in row.items() if cell != ""}
+            for row in read_csv(path)
+        ]
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. {AGAIN}") from None
     for row in rows:
@@ -147,4 +179,6 @@ def _grid(dataset: str, client: str, generator: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"Could not read {path}: {error.strerror}. Run export_synthetic again.") from error
+        raise UserError(
+            f"Could not read {path}: {error.strerror}. Run export_synthetic again."
+        ) from error

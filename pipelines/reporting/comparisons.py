@@ -19,18 +19,27 @@ def of_method(name: str, run: dict, seed: int) -> dict:
     """{"mean_accuracy_low", "mean_accuracy_high", "over_local", "over_local_low", "over_local_high"}: the ends of the
     method's own interval, and its paired difference to `local`. None where there is none (intervals.py)."""
     own = intervals.of_mean(run["correct"][name], seed=_seed(seed, name))
-    over = _difference(name, "local", run, seed) if name != "local" and "local" in run["correct"] else None
+    over = (
+        _difference(name, "local", run, seed)
+        if name != "local" and "local" in run["correct"]
+        else None
+    )
     return {
         "mean_accuracy_low": own.low,
         "mean_accuracy_high": own.high,
-        **{f"over_local{end}": value for end, value in zip(("", "_low", "_high"), over or (None,) * 3, strict=True)},
+        **{
+            f"over_local{end}": value
+            for end, value in zip(("", "_low", "_high"), over or (None,) * 3, strict=True)
+        },
     }
 
 
 def of_pppfl(run: dict, generators: list[str], seed: int) -> list[dict]:
     """[{"method", "rival", "difference", "low", "high", "differing"}] for each generator and each of RIVALS that ran,
     paired. differing: on how many test images one is right and the other wrong."""
-    return [_compared(method, rival, run, seed) for method, rival in _pairs(run["correct"], generators)]
+    return [
+        _compared(method, rival, run, seed) for method, rival in _pairs(run["correct"], generators)
+    ]
 
 
 def sentences(comparisons: list[dict], methods: Mapping[str, dict]) -> list[str]:
@@ -39,7 +48,10 @@ def sentences(comparisons: list[dict], methods: Mapping[str, dict]) -> list[str]
     for entry in comparisons:
         rival = marked(entry["rival"], methods[entry["rival"]])
         found.setdefault(entry["method"], []).append(_verdict({**entry, "rival": rival}))
-    return [f"{marked(method, methods[method])} {', '.join(verdicts)}." for method, verdicts in found.items()]
+    return [
+        f"{marked(method, methods[method])} {', '.join(verdicts)}."
+        for method, verdicts in found.items()
+    ]
 
 
 def standing(entry: dict) -> str:
@@ -55,7 +67,10 @@ def standing(entry: dict) -> str:
 def _compared(method: str, rival: str, run: dict, seed: int) -> dict:
     correct = run["correct"]
     value, low, high = _difference(method, rival, run, seed)
-    differing = sum(np.count_nonzero(correct[method][client] != correct[rival][client]) for client in correct[method])
+    differing = sum(
+        np.count_nonzero(correct[method][client] != correct[rival][client])
+        for client in correct[method]
+    )
     ends = {"difference": value, "low": low, "high": high}
     return {"method": method, "rival": rival, **ends, "differing": int(differing)}
 

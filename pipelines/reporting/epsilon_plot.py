@@ -22,7 +22,9 @@ def epsilon(summary: dict) -> Figure:
     figure = canvas.figure(4.2)
     alone, home = figure.subplots(1, 2)
     clients = summary["clients"]
-    releases = {client: entry["generators"] | entry["dp_baselines"] for client, entry in clients.items()}
+    releases = {
+        client: entry["generators"] | entry["dp_baselines"] for client, entry in clients.items()
+    }
     price = {
         (client, name): entry["epsilon"] if math.isfinite(release["epsilon"]) else math.inf
         for client, entry in clients.items()
@@ -40,8 +42,18 @@ def epsilon(summary: dict) -> Figure:
             alone.plot(x, [math.nan if score is None else score for score in scores], **style)
     for axes in (alone, home):
         _axis(axes, at)
-    canvas.label(alone, "Trained on one client's synthetic images alone", LABEL, "accuracy on the global test set")
-    canvas.label(home, "After the method and fine-tuning at home", LABEL, "accuracy on the client's test part")
+    canvas.label(
+        alone,
+        "Trained on one client's synthetic images alone",
+        LABEL,
+        "accuracy on the global test set",
+    )
+    canvas.label(
+        home,
+        "After the method and fine-tuning at home",
+        LABEL,
+        "accuracy on the client's test part",
+    )
     for axes in (alone, home):
         axes.grid(visible=False, axis="x")
     canvas.legend(figure, handles)
@@ -87,4 +99,13 @@ def _style(index: int, name: str, summary: dict) -> dict:
     colour, marker = COLOURS[index % len(COLOURS)], canvas.MARKERS[index % len(canvas.MARKERS)]
     if name in summary["methods"]:
         colour, marker = canvas.colour(name), "^"
-    return {"ls": "", "marker": marker, "ms": 7, "mfc": colour, "mec": "white", "mew": 0.8, "label": name, "zorder": 3}
+    return {
+        "ls": "",
+        "marker": marker,
+        "ms": 7,
+        "mfc": colour,
+        "mec": "white",
+        "mew": 0.8,
+        "label": name,
+        "zorder": 3,
+    }

@@ -26,7 +26,11 @@ def marked(name: str, entry: dict) -> str:
 def best(summary: dict, column: str) -> str:
     """The method with the largest value. An upper bound is no rival, and the figures of a collapsed model are none."""
     methods = summary["methods"]
-    rivals = [name for name, entry in methods.items() if not entry["upper_bound"] and not entry["collapsed"]]
+    rivals = [
+        name
+        for name, entry in methods.items()
+        if not entry["upper_bound"] and not entry["collapsed"]
+    ]
     return max(rivals or methods, key=lambda name: methods[name][column])
 
 
@@ -50,7 +54,10 @@ def facts(summary: dict) -> list[tuple[str, str, str]]:
     methods, found = summary["methods"], []
     if all(entry["collapsed"] for entry in methods.values()):
         return []
-    for label, column in (("Best mean at home", "mean_accuracy"), ("Best worst client", "worst_accuracy")):
+    for label, column in (
+        ("Best mean at home", "mean_accuracy"),
+        ("Best worst client", "worst_accuracy"),
+    ):
         name = best(summary, column)
         entry = methods[name]
         about = f"{marked(name, entry)}: mean {number(entry['mean_accuracy'])}, worst {number(entry['worst_accuracy'])}"
@@ -64,7 +71,11 @@ def facts(summary: dict) -> list[tuple[str, str, str]]:
 def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
     """PPPFL's figure for the client with the fewest records, one card per generator: none is chosen by its score. A
     collapsed model, and one of images that the plan calls noise, has none."""
-    sizes = {name: entry["records"] for name, entry in summary["clients"].items() if entry["records"] is not None}
+    sizes = {
+        name: entry["records"]
+        for name, entry in summary["clients"].items()
+        if entry["records"] is not None
+    }
     if not sizes:
         return
     client = min(sizes, key=sizes.get)
@@ -80,7 +91,15 @@ def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
 def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:
     """{kind: {sentence: [CLIENT/RELEASE, ...]}}: the gravest kind first, equal sentences told once."""
     found = {
-        kind: {} for kind in ("NOT PRIVATE", "Collapsed", "Lost on the way", "Took no part", "Weak plan", "Quality")
+        kind: {}
+        for kind in (
+            "NOT PRIVATE",
+            "Collapsed",
+            "Lost on the way",
+            "Took no part",
+            "Weak plan",
+            "Quality",
+        )
     }
     for kind, text, where in _complaints(summary):
         found[kind].setdefault(text, []).append(where)
@@ -97,7 +116,11 @@ def _complaints(summary: dict) -> Iterator[tuple[str, str, str]]:
         for name, release in (entry["generators"] | entry["dp_baselines"]).items():
             where = f"{client}/{name}"
             if name in entry["dp_baselines"] and release["epsilon"] == 0:
-                yield "Took no part", "The budget buys no step: nothing of this client is in the model.", where
+                yield (
+                    "Took no part",
+                    "The budget buys no step: nothing of this client is in the model.",
+                    where,
+                )
             if not_private(release):
                 yield "NOT PRIVATE", "No guarantee holds for what these releases hand out.", where
             yield from (("Weak plan", text, where) for text in release.get("weak", []))

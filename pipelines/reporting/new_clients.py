@@ -25,7 +25,8 @@ def points(studies: dict[str, dict], seed: int) -> dict[str, dict]:
     return {
         generator: {
             methods.reported(algorithm, [generator])[0]: {
-                labels: _point(study, algorithm, labels, seed) for labels in _labels(study, algorithm)
+                labels: _point(study, algorithm, labels, seed)
+                for labels in _labels(study, algorithm)
             }
             for algorithm in study["algorithms"]
         }
@@ -50,7 +51,11 @@ def differences(studies: dict[str, dict], seed: int) -> dict[str, list[dict]]:
 
 def sentences(differences: dict[str, list[dict]]) -> list[str]:
     """One sentence per generator, its verdicts either way."""
-    return [f"{entries[0]['method']} {'; '.join(_verdicts(entries))}." for entries in differences.values() if entries]
+    return [
+        f"{entries[0]['method']} {'; '.join(_verdicts(entries))}."
+        for entries in differences.values()
+        if entries
+    ]
 
 
 def remarks(studies: dict[str, dict]) -> list[str]:
@@ -60,9 +65,12 @@ def remarks(studies: dict[str, dict]) -> list[str]:
         for study in studies.values()
         for row in study["skipped"]
     }
-    void = [name for name, study in studies.items() if any(map(not_private, study["privacy"].values()))]
+    void = [
+        name for name, study in studies.items() if any(map(not_private, study["privacy"].values()))
+    ]
     return sorted(found) + [
-        f"NOT PRIVATE: no guarantee holds for what the models of {name} learnt from." for name in void
+        f"NOT PRIVATE: no guarantee holds for what the models of {name} learnt from."
+        for name in void
     ]
 
 
@@ -79,8 +87,12 @@ def _cells(study: dict, algorithm: str, labels: int, score: str) -> dict[tuple[i
 
 
 def _point(study: dict, algorithm: str, labels: int, seed: int) -> dict:
-    own, everyone = (_cells(study, algorithm, labels, score) for score in ("accuracy", "global_accuracy"))
-    found = intervals.over_cells(own, seed=seeds.derive(seed, "bootstrap", "new_clients", algorithm, labels))
+    own, everyone = (
+        _cells(study, algorithm, labels, score) for score in ("accuracy", "global_accuracy")
+    )
+    found = intervals.over_cells(
+        own, seed=seeds.derive(seed, "bootstrap", "new_clients", algorithm, labels)
+    )
     low, high = found[1:] if len(own) >= comparisons.FEWEST else (None, None)
     ends = {"accuracy": found.value, "low": low, "high": high}
     return {**ends, "global_accuracy": sum(everyone.values()) / len(everyone), "cells": len(own)}
@@ -89,8 +101,14 @@ def _point(study: dict, algorithm: str, labels: int, seed: int) -> dict:
 def _compared(generator: str, study: dict, rival: str, labels: int, seed: int) -> dict:
     one, other = (_cells(study, algorithm, labels, "accuracy") for algorithm in ("pppfl", rival))
     paired = {cell: one[cell] - other[cell] for cell in one}
-    found = intervals.over_cells(paired, seed=seeds.derive(seed, "bootstrap", "new_clients", "pppfl", rival, labels))
-    names = {"method": f"pppfl/{generator}", "rival": methods.reported(rival, [generator])[0], "labels": labels}
+    found = intervals.over_cells(
+        paired, seed=seeds.derive(seed, "bootstrap", "new_clients", "pppfl", rival, labels)
+    )
+    names = {
+        "method": f"pppfl/{generator}",
+        "rival": methods.reported(rival, [generator])[0],
+        "labels": labels,
+    }
     low, high = found[1:] if len(paired) >= comparisons.FEWEST else (None, None)
     ends = {"difference": found.value, "low": low, "high": high}
     return {**names, **ends, "differing": sum(value != 0 for value in paired.values())}

@@ -4,7 +4,14 @@ from matplotlib.figure import Figure
 
 from pipelines.reporting import canvas
 
-STYLES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)))  # beside the markers: several share a colour
+STYLES = (
+    "-",
+    "--",
+    ":",
+    "-.",
+    (0, (5, 1)),
+    (0, (3, 1, 1, 1)),
+)  # beside the markers: several share a colour
 BAR = {"random_init": canvas.INK}  # what the others are held against stands out
 
 
@@ -28,17 +35,32 @@ def new_clients(points: dict[str, dict], title: str = "Models from {}") -> Figur
         axes.set_ylim(0, 1)
         canvas.label(axes, title.format(generator), "labelled records at home", "")
     panels[0].set_ylabel("accuracy on the own test part", size=9, color=canvas.INK)
-    handles = {handle.get_label(): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]}
+    handles = {
+        handle.get_label(): handle
+        for axes in panels
+        for handle in axes.get_legend_handles_labels()[0]
+    }
     canvas.legend(figure, [handles[name] for name in names])
     return figure
 
 
 def _line(axes, method: str, line: dict[int, dict], number: int) -> None:
-    x, entries, colour = _places(list(line)), list(line.values()), BAR.get(method) or canvas.colour(method)
-    look = {"color": colour, "marker": canvas.MARKERS[number % len(canvas.MARKERS)], "ms": 4.5, "lw": 1.8}
+    x, entries, colour = (
+        _places(list(line)),
+        list(line.values()),
+        BAR.get(method) or canvas.colour(method),
+    )
+    look = {
+        "color": colour,
+        "marker": canvas.MARKERS[number % len(canvas.MARKERS)],
+        "ms": 4.5,
+        "lw": 1.8,
+    }
     style = STYLES[number % len(STYLES)]
     axes.plot(x, [entry["accuracy"] for entry in entries], label=_bare(method), ls=style, **look)
-    known = [(place, entry) for place, entry in zip(x, entries, strict=True) if entry["low"] is not None]
+    known = [
+        (place, entry) for place, entry in zip(x, entries, strict=True) if entry["low"] is not None
+    ]
     if known:
         places, those = zip(*known, strict=True)
         ends = ([entry[end] for entry in those] for end in ("low", "high"))

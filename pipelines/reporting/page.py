@@ -62,7 +62,13 @@ def _dataset(reports: Path, params: Params, dataset: str) -> dict:
         canvas.save(figure, folder / f"{name}.png")
     pictures = {name: (folder / f"{name}.png").read_bytes() for name in figures}
     ways = roads.rows(facts, params.synthesis.generators, params.dp_baselines.algorithms)
-    return {"summary": facts, "grids": run["grids"], "pictures": pictures, "roads": ways, "new_clients": newcomers}
+    return {
+        "summary": facts,
+        "grids": run["grids"],
+        "pictures": pictures,
+        "roads": ways,
+        "new_clients": newcomers,
+    }
 
 
 def view(run: dict, seed: int) -> dict | None:

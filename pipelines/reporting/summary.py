@@ -20,7 +20,8 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         "dataset": dataset,
         "seed": params.seed,
         "methods": {
-            name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed) for name in run["results"]
+            name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed)
+            for name in run["results"]
         },
         "left_out": run["left_out"],
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
@@ -58,7 +59,10 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         **budgets.costliest(budgets.of_method(name, run)),
         **{field: run["costs"][name].get(field) for field in COST},
         "lost": run["costs"][name].get("lost", {}),
-        "clients": {client: entry["after"]["accuracy"] for client, entry in zip(clients, entries, strict=True)},
+        "clients": {
+            client: entry["after"]["accuracy"]
+            for client, entry in zip(clients, entries, strict=True)
+        },
     }
 
 
@@ -76,7 +80,9 @@ def _weak(method: str, run: dict) -> bool:
 
 def _client(name: str, params: Params, run: dict) -> dict:
     epsilon, delta = params.budget(name)
-    generators = {generator: _release(name, generator, run) for generator in params.synthesis.generators}
+    generators = {
+        generator: _release(name, generator, run) for generator in params.synthesis.generators
+    }
     ran = [method for method in params.dp_baselines.algorithms if method in run["results"]]
     baselines = {method: _dp_baseline(name, method, run) for method in ran}
     return {
@@ -118,7 +124,11 @@ def _home(results: dict, client: str) -> dict:
 
 def _price(statement: dict) -> dict:
     """The statement's fields; an infinite epsilon or mu comes from JSON as text."""
-    numbers = {field: float(statement[field]) for field in ("epsilon", "mu") if statement[field] is not None}
+    numbers = {
+        field: float(statement[field])
+        for field in ("epsilon", "mu")
+        if statement[field] is not None
+    }
     return {field: statement[field] for field in STATEMENT} | numbers
 
 

@@ -33,8 +33,17 @@ METHOD_COLUMNS = (
     "collapsed",
     "weak",
 )
-TEST_SELECTED = {"bmta": "bmta_test_selected", "bmt_f1": "bmt_f1_test_selected"}  # the name says what it is
-EPSILON_COLUMNS = ("epsilon", "tstr_accuracy", "tstr_accuracy_global", "accuracy_before", "accuracy_after")
+TEST_SELECTED = {
+    "bmta": "bmta_test_selected",
+    "bmt_f1": "bmt_f1_test_selected",
+}  # the name says what it is
+EPSILON_COLUMNS = (
+    "epsilon",
+    "tstr_accuracy",
+    "tstr_accuracy_global",
+    "accuracy_before",
+    "accuracy_after",
+)
 
 
 def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
@@ -45,8 +54,16 @@ def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
 def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
     """One row per round: `round`, then `value` of each method with rounds; empty where a method skipped it."""
     lines = with_rounds(curves)
-    points = [(int(row["round"]), method, row[value]) for method, rows in lines.items() for row in rows if value in row]
-    table = {number: {"round": number, **dict.fromkeys(lines)} for number in sorted({point[0] for point in points})}
+    points = [
+        (int(row["round"]), method, row[value])
+        for method, rows in lines.items()
+        for row in rows
+        if value in row
+    ]
+    table = {
+        number: {"round": number, **dict.fromkeys(lines)}
+        for number in sorted({point[0] for point in points})
+    }
     for number, method, figure in points:
         table[number][method] = figure
     return list(table.values())
@@ -69,7 +86,10 @@ def new_clients(points: dict[str, dict]) -> list[dict]:
         points: new_clients.points.
     """
     lines = {method: line for methods in points.values() for method, line in methods.items()}
-    table = {count: {"labels": count} for count in sorted({count for line in lines.values() for count in line})}
+    table = {
+        count: {"labels": count}
+        for count in sorted({count for line in lines.values() for count in line})
+    }
     for method, line in lines.items():
         for count, point in line.items():
             ends = {f"{method}_{end}": point[end] for end in ("low", "high")}

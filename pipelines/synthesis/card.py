@@ -31,7 +31,9 @@ def public_metrics(data: Images, classes: int) -> dict:
     }
 
 
-def card(*, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile) -> dict:
+def card(
+    *, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile
+) -> dict:
     weak = list(release["weak"])
     return {
         "schema": SCHEMA,
@@ -47,7 +49,9 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
             "known_failures": base.load(generator).KNOWN_FAILURES,
             "source_licence": profile.licence,
             **({"class_names": profile.class_names} if profile.class_names else {}),
-            "training_augmentation": profile.augmentation.model_dump() if profile.augmentation else None,
+            "training_augmentation": profile.augmentation.model_dump()
+            if profile.augmentation
+            else None,
             "number_of_images": "a public parameter, independent of the number of records",
             "label_histogram": release["privacy"]["details"].get("labels"),
         },
@@ -58,7 +62,11 @@ def card(*, dataset: str, client: str, generator: str, release: dict, data: Imag
 def markdown(card: dict) -> str:
     """card.md: front matter, the privacy block first, then the datasheet."""
     privacy, sheet = card["privacy"], card["datasheet"]
-    tags = "synthetic, differential-privacy" if privacy["guarantee"] == "formal" else "synthetic, NOT-private"
+    tags = (
+        "synthetic, differential-privacy"
+        if privacy["guarantee"] == "formal"
+        else "synthetic, NOT-private"
+    )
     warnings = [f"> **Weak:** {reason}" for reason in card["weak"]]
     rows = {
         "release, as the client's ledger knows it": card["release"],

@@ -24,11 +24,21 @@ from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
 from pipelines.training.tensors import state_of, with_state
 
-KNOWN_FAILURES = "blurred and of little variety within a class: a mean embedding says little about its spread"
+KNOWN_FAILURES = (
+    "blurred and of little variety within a class: a mean embedding says little about its spread"
+)
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 IDENTITY = Identity(
     consequences=frozenset(
-        {"d", "labels", "lattice_steps_per_unit", "noise", "released_numbers", "sensitivity", "sigma"}
+        {
+            "d",
+            "labels",
+            "lattice_steps_per_unit",
+            "noise",
+            "released_numbers",
+            "sensitivity",
+            "sigma",
+        }
     )
 )
 FREQUENCIES = 20_211  # seed of W, a public constant
@@ -51,22 +61,34 @@ def plan(settings: DpMerf, budget: Budget, space: Space) -> Plan:
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of the release",
     }
-    statement = stated("dp_merf (one Gaussian release of class-wise mean embeddings)", budget, details)
-    line = f"dp_merf: 1 release of {draws} numbers, noise {sigma:.3g} at sensitivity {sensitivity:.3g}"
+    statement = stated(
+        "dp_merf (one Gaussian release of class-wise mean embeddings)", budget, details
+    )
+    line = (
+        f"dp_merf: 1 release of {draws} numbers, noise {sigma:.3g} at sensitivity {sensitivity:.3g}"
+    )
     return Plan(settings, space, statement, lines=(line,))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+def fit(
+    shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
+) -> dict[str, np.ndarray]:
     """Makes the release and trains the generator on it."""
     settings, space, details = plan.settings, plan.space, plan.statement.details
     scale, sigma = details["lattice_steps_per_unit"], details["sigma"]
-    noisy = release(embedding_sum(shard, settings, space, scale), sigma=sigma, scale=scale, noise=noise)
+    noisy = release(
+        embedding_sum(shard, settings, space, scale), sigma=sigma, scale=scale, noise=noise
+    )
     counts = noisy[:, -1] / settings.count_weight
     histogram = dp_moments.keep_classes(counts, sigma / settings.count_weight, KEEP)
     means = noisy[:, :-1] / np.maximum(counts, 1.0)[:, None]
     network = _network(space, settings.network, seed)
     _match(network, means, np.flatnonzero(histogram), settings, space, seed)
-    facts = {"shape": np.array(space.shape), "classes": np.array(space.classes), "histogram": histogram}
+    facts = {
+        "shape": np.array(space.shape),
+        "classes": np.array(space.classes),
+        "histogram": histogram,
+    }
     return {**state_of(network), **facts, "cnn": np.array(int(settings.network == "cnn"))}
 
 
@@ -78,14 +100,18 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     labels = np.random.default_rng(seed).choice(space.classes, size=count, p=state["histogram"])
     z = torch.randn(count, network.LATENT, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
-        parts = [network(*part) for part in zip(z.split(1000), torch.from_numpy(labels).split(1000))]
+        parts = [
+            network(*part) for part in zip(z.split(1000), torch.from_numpy(labels).split(1000))
+        ]
     return synthetic(torch.cat(parts).permute(0, 2, 3, 1).numpy(), labels)
 
 
 def frequencies(settings: DpMerf, space: Space) -> np.ndarray:
     """W [d / 2, H W C], normal with variance 1 / l^2; public, and the same for every client."""
     shape = (_features(settings) // 2, math.prod(space.shape))
-    return np.random.default_rng(FREQUENCIES).standard_normal(shape) / math.sqrt(settings.length_scale)
+    return np.random.default_rng(FREQUENCIES).standard_normal(shape) / math.sqrt(
+        settings.length_scale
+    )
 
 
 def features(pixels: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -106,7 +132,14 @@ def embedding_sum(shard: Images, settings: DpMerf, space: Space, scale: int) -> 
     return total
 
 
-def _match(network: nn.Module, means: np.ndarray, kept: np.ndarray, settings: DpMerf, space: Space, seed: int) -> None:
+def _match(
+    network: nn.Module,
+    means: np.ndarray,
+    kept: np.ndarray,
+    settings: DpMerf,
+    space: Space,
+    seed: int,
+) -> None:
     """Adam on the sum over kept classes of |m_c - mean phi(G(z, c))|^2, each class with an equal part of the batch."""
     stream = torch.Generator().manual_seed(seed)
     directions = torch.from_numpy(frequencies(settings, space)).float()

@@ -21,7 +21,9 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
 
-KNOWN_FAILURES = "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
+KNOWN_FAILURES = (
+    "one Gaussian per class: blurred, unimodal; rare classes may be lost below the noise"
+)
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 IDENTITY = Identity(
     consequences=frozenset(
@@ -51,7 +53,9 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         settings = settings.model_copy(update=overrides)
     p = len(_mask(settings, space))
     draws = space.classes * (p + 1) + space.classes * p * (p + 1) // 2
-    mu1, mu2 = (budget.mu * math.sqrt(part) for part in (settings.first_share, 1 - settings.first_share))
+    mu1, mu2 = (
+        budget.mu * math.sqrt(part) for part in (settings.first_share, 1 - settings.first_share)
+    )
     sigma1, sigma2 = (1 / mu if budget.private else 0.0 for mu in (mu1, mu2))
     scale = lattice(budget, sigma=min(sigma1, sigma2), draws=draws)
     details = {
@@ -63,21 +67,29 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         "settings": settings.model_dump(exclude={"low_epsilon"}),
         "labels": "noisy histogram, part of release 1",
     }
-    statement = stated("dp_moments (two Gaussian releases of class-wise DCT moments)", budget, details)
+    statement = stated(
+        "dp_moments (two Gaussian releases of class-wise DCT moments)", budget, details
+    )
     line = f"dp_moments: 2 releases of {draws} numbers, noise {sigma1:.3g} and {sigma2:.3g} at sensitivity 1"
     return Plan(settings, space, statement, lines=(line,))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+def fit(
+    shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
+) -> dict[str, np.ndarray]:
     """Makes the two releases and turns them into a mean and a covariance root per kept class. Done in seconds: a
     killed run has nothing worth keeping."""
     settings, space, details = plan.settings, plan.space, plan.statement.details
     sigma1, sigma2 = details["sigma"]
     scale = details["lattice_steps_per_unit"]
     u = encode(shard.pixels, settings, space)
-    first = release(first_sum(u, shard.labels, settings, space, scale), sigma=sigma1, scale=scale, noise=noise)
+    first = release(
+        first_sum(u, shard.labels, settings, space, scale), sigma=sigma1, scale=scale, noise=noise
+    )
     means, counts = estimate_means(first, settings)
-    second = release(second_sum(u, shard.labels, means, settings, scale), sigma=sigma2, scale=scale, noise=noise)
+    second = release(
+        second_sum(u, shard.labels, means, settings, scale), sigma=sigma2, scale=scale, noise=noise
+    )
     histogram = keep_classes(counts, sigma1 / _weights(settings)[1])
     roots = estimate_roots(second, counts, histogram > 0, sigma2, settings)
     public = {name: np.array(getattr(settings, name)) for name in ("centre", "cutoff", "contrast")}
@@ -101,14 +113,19 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
 def encode(pixels: np.ndarray, settings: DpMoments, space: Space) -> np.ndarray:
     """[n, p]: low-pass orthonormal DCT of the centred images, clipped to L2 norm `clip`."""
     coefficients = dctn(pixels.astype(np.float64) - settings.centre, axes=(1, 2), norm="ortho")
-    return clipped(coefficients.reshape(len(pixels), math.prod(space.shape))[:, _mask(settings, space)], settings.clip)
+    return clipped(
+        coefficients.reshape(len(pixels), math.prod(space.shape))[:, _mask(settings, space)],
+        settings.clip,
+    )
 
 
 def decode(u: np.ndarray, centre: float, cutoff: int, space: Space) -> np.ndarray:
     """[n, H, W, C] in [0, 1]: the inverse of `encode` on what it keeps."""
     coefficients = np.zeros((len(u), math.prod(space.shape)))
     coefficients[:, _low_frequencies(cutoff, space)] = u
-    return np.clip(idctn(coefficients.reshape(-1, *space.shape), axes=(1, 2), norm="ortho") + centre, 0, 1)
+    return np.clip(
+        idctn(coefficients.reshape(-1, *space.shape), axes=(1, 2), norm="ortho") + centre, 0, 1
+    )
 
 
 def clipped(vectors: np.ndarray, norm: float) -> np.ndarray:
@@ -117,21 +134,27 @@ def clipped(vectors: np.ndarray, norm: float) -> np.ndarray:
     return vectors * np.minimum(1.0, norm / np.maximum(lengths, 1e-12))
 
 
-def first_sum(u: np.ndarray, labels: np.ndarray, settings: DpMoments, space: Space, scale: int) -> np.ndarray:
+def first_sum(
+    u: np.ndarray, labels: np.ndarray, settings: DpMoments, space: Space, scale: int
+) -> np.ndarray:
     """int64 [K, p + 1]: per class the sum of w0 u / C and w1 times the count, in lattice steps."""
     w0, w1 = _weights(settings)
     records = np.concatenate([w0 * u / settings.clip, np.full((len(u), 1), w1)], axis=1)
     return _sum_by_class(on_lattice(records, scale), labels, space.classes)
 
 
-def second_sum(u: np.ndarray, labels: np.ndarray, means: np.ndarray, settings: DpMoments, scale: int) -> np.ndarray:
+def second_sum(
+    u: np.ndarray, labels: np.ndarray, means: np.ndarray, settings: DpMoments, scale: int
+) -> np.ndarray:
     """int64 [K, p (p + 1) / 2]: per class the sum of vech(v v^T), off-diagonals times sqrt 2, in lattice steps."""
     v = clipped(u - means[labels], settings.residual_clip) / settings.residual_clip
     upper = _vech(v.shape[1])
     total = np.zeros((len(means), len(upper.row)), np.int64)
     for label in range(len(means)):
         for chunk in np.array_split(v[labels == label], 1 + len(v) // 500):
-            total[label] += on_lattice(chunk[:, upper.row] * chunk[:, upper.column] * upper.weight, scale).sum(0)
+            total[label] += on_lattice(
+                chunk[:, upper.row] * chunk[:, upper.column] * upper.weight, scale
+            ).sum(0)
     return total
 
 
@@ -180,7 +203,9 @@ def _debiased_root(matrix: np.ndarray, deviation: float, inflation: float) -> np
     """Eigenvalues below the noise edge 2 sd sqrt p vanish, those above shrink (spiked Wigner)."""
     values, vectors = np.linalg.eigh(matrix)
     edge = 2 * deviation * math.sqrt(len(values))
-    signal = np.where(values > edge, (values + np.sqrt(np.maximum(values**2 - edge**2, 0))) / 2, 0.0)
+    signal = np.where(
+        values > edge, (values + np.sqrt(np.maximum(values**2 - edge**2, 0))) / 2, 0.0
+    )
     return vectors * np.sqrt(inflation * signal)
 
 

@@ -30,7 +30,9 @@ from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
 from pipelines.training.classifier import fit as fit_classifier
 from pipelines.training.tensors import logits, state_of, tensors, with_state
 
-KNOWN_FAILURES = "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
+KNOWN_FAILURES = (
+    "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
+)
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 IDENTITY = Identity(
     consequences=frozenset({"gradients", "labels", "moments", "noise"}),
@@ -53,7 +55,11 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
     share = Budget(budget.epsilon, budget.delta, budget.share * settings.teacher_share)
     multiplier = math.sqrt(settings.steps) / share.mu if budget.private else 0.0
     details = {
-        "moments": {name: value for name, value in moments.statement.details.items() if name != "hyperparameters"},
+        "moments": {
+            name: value
+            for name, value in moments.statement.details.items()
+            if name != "hyperparameters"
+        },
         "gradients": {
             "sensitivity": settings.clipping_norm,
             "sigma": multiplier * settings.clipping_norm,
@@ -75,17 +81,24 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, lines=(*moments.lines, line))
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+def fit(
+    shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
+) -> dict[str, np.ndarray]:
     """The moments first; their images start the classifier; then T noisy steps on the records."""
     settings, statement = plan.settings, plan.statement
     moments = _moments_plan(settings, Budget(statement.epsilon, statement.delta), plan.space)
     state = dp_moments.fit(shard, moments, noise, seed)
-    model = classifiers.build(settings.classifier, shape=plan.space.shape, classes=plan.space.classes, seed=seed)
+    model = classifiers.build(
+        settings.classifier, shape=plan.space.shape, classes=plan.space.classes, seed=seed
+    )
     _warm_start(model, state, settings, seed)
     deviation = statement.details["gradients"]["sigma"]
     _noisy_steps(model, shard, settings, deviation, float(state["count"]), noise)
     weights = {PREFIX + name: array for name, array in state_of(model).items()}
-    facts = {"classes": np.array(plan.space.classes), "cnn": np.array(int(settings.classifier == "cnn"))}
+    facts = {
+        "classes": np.array(plan.space.classes),
+        "cnn": np.array(int(settings.classifier == "cnn")),
+    }
     return {**state, **weights, **facts}
 
 
@@ -100,7 +113,9 @@ def classifier(state: dict[str, np.ndarray]) -> nn.Module:
     """The released classifier of float images [B, C, H, W]."""
     name, shape = "cnn" if state["cnn"] else "mlp", tuple(int(side) for side in state["shape"])
     model = classifiers.build(name, shape=shape, classes=int(state["classes"]), seed=0)
-    weights = {name.removeprefix(PREFIX): array for name, array in state.items() if name.startswith(PREFIX)}
+    weights = {
+        name.removeprefix(PREFIX): array for name, array in state.items() if name.startswith(PREFIX)
+    }
     return with_state(model, weights).eval()
 
 
@@ -109,7 +124,9 @@ def _moments_plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
     return dp_moments.plan(settings, part, space)
 
 
-def _warm_start(model: nn.Module, state: dict[str, np.ndarray], settings: DpTeacher, seed: int) -> None:
+def _warm_start(
+    model: nn.Module, state: dict[str, np.ndarray], settings: DpTeacher, seed: int
+) -> None:
     """Post-processing of the moments: no record is read."""
     start = settings.warm_start
     fit_classifier(
@@ -125,7 +142,12 @@ def _warm_start(model: nn.Module, state: dict[str, np.ndarray], settings: DpTeac
 
 
 def _noisy_steps(
-    model: nn.Module, shard: Images, settings: DpTeacher, deviation: float, count: float, noise: Noise
+    model: nn.Module,
+    shard: Images,
+    settings: DpTeacher,
+    deviation: float,
+    count: float,
+    noise: Noise,
 ) -> None:
     """T steps of momentum along the noisy sums over `count`, the released number of records; the average of the
     iterates stays in the model."""
@@ -136,10 +158,15 @@ def _noisy_steps(
         total = clipped_sum(model, images, labels, settings.clipping_norm)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                noisy = float_gaussian.release(total[name].numpy(), deviation=deviation, noise=noise)
-                speed[name] = settings.momentum * speed[name] + torch.from_numpy(noisy / count).to(parameter)
+                gradient_sum = total[name].numpy()
+                noisy = float_gaussian.release(gradient_sum, deviation=deviation, noise=noise)
+                speed[name] = settings.momentum * speed[name] + torch.from_numpy(noisy / count).to(
+                    parameter
+                )
                 parameter -= settings.learning_rate * speed[name]
-                average[name] = settings.averaging * average[name] + (1 - settings.averaging) * parameter
+                average[name] = (
+                    settings.averaging * average[name] + (1 - settings.averaging) * parameter
+                )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(average[name])

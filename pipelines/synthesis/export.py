@@ -19,11 +19,15 @@ MOST_LETTERS = 24  # of a class's name in the picture
 def write(folder: Path, data: Images, card: dict) -> None:
     names = card["datasheet"].get("class_names")
     data.save(folder / "images.npz", class_names=names)
-    grid(data, classes=len(card["public_metrics"]["images_per_class"]), names=names).save(folder / "grid.png")
+    grid(data, classes=len(card["public_metrics"]["images_per_class"]), names=names).save(
+        folder / "grid.png"
+    )
     write_json(folder / "card.json", card)
     (folder / "card.md").write_text(markdown(card))
     files = sorted(path.name for path in folder.iterdir())
-    (folder / "SHA256SUMS").write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in files))
+    (folder / "SHA256SUMS").write_text(
+        "".join(f"{sha256(folder / name)}  {name}\n" for name in files)
+    )
 
 
 def grid(data: Images, classes: int, names: list[str] | None = None) -> Image.Image:
@@ -38,7 +42,11 @@ def grid(data: Images, classes: int, names: list[str] | None = None) -> Image.Im
         for column, row in enumerate(np.flatnonzero(data.labels == label)[:COLUMNS]):
             pixels = data.images[row]
             pixels = pixels[..., :3] if pixels.shape[-1] >= 3 else pixels[..., 0]
-            tile = Image.fromarray(pixels).convert("RGB").resize((TILE - 2, TILE - 2), Image.Resampling.NEAREST)
+            tile = (
+                Image.fromarray(pixels)
+                .convert("RGB")
+                .resize((TILE - 2, TILE - 2), Image.Resampling.NEAREST)
+            )
             sheet.paste(tile, (margin + column * TILE + 1, label * TILE + 1))
     return sheet
 
@@ -47,7 +55,11 @@ def _title(label: int, names: list[str] | None) -> str:
     """The label, with the beginning of its name; Pillow's own font lacks most letters beyond ASCII."""
     if not names:
         return str(label)
-    short = names[label] if len(names[label]) <= MOST_LETTERS else f"{names[label][: MOST_LETTERS - 3]}..."
+    short = (
+        names[label]
+        if len(names[label]) <= MOST_LETTERS
+        else f"{names[label][: MOST_LETTERS - 3]}..."
+    )
     return f"{label} {short.encode('ascii', 'replace').decode()}"
 
 

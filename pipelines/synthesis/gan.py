@@ -20,7 +20,9 @@ from pipelines.synthesis.datalens.teacher_block import Block
 
 KNOWN_FAILURES = "may repeat training records; mode collapse"
 VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
-IDENTITY = Identity(consequences=frozenset({"labels", "noise"}), neutral={"settings.wrong_labels": False})
+IDENTITY = Identity(
+    consequences=frozenset({"labels", "noise"}), neutral={"settings.wrong_labels": False}
+)
 
 
 def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
@@ -33,18 +35,33 @@ def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
         noise="none",
         details={"settings": settings.model_dump(), "labels": "uniform over the declared classes"},
     )
-    return Plan(settings, space, statement, lines=("gan: NOT PRIVATE, epsilon is infinite whatever the budget says",))
+    return Plan(
+        settings,
+        space,
+        statement,
+        lines=("gan: NOT PRIVATE, epsilon is infinite whatever the budget says",),
+    )
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+def fit(
+    shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
+) -> dict[str, np.ndarray]:
     """One discriminator on the whole shard, the generator through its gradients."""
     settings = plan.settings
     generator = neural.generator(
-        settings.generator_network, plan.space, latent=settings.latent, hidden=settings.hidden, seed=seed
+        settings.generator_network,
+        plan.space,
+        latent=settings.latent,
+        hidden=settings.hidden,
+        seed=seed,
     )
-    optimiser = torch.optim.Adam(generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999))
+    optimiser = torch.optim.Adam(
+        generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999)
+    )
     critic = Block(
-        TEACHERS[settings.discriminator_network](plan.space.shape, plan.space.classes, settings.hidden),
+        TEACHERS[settings.discriminator_network](
+            plan.space.shape, plan.space.classes, settings.hidden
+        ),
         shard,
         np.zeros(len(shard), np.int64),
         count=1,

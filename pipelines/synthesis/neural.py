@@ -12,15 +12,26 @@ from pipelines.files import read_arrays, write_arrays
 from pipelines.synthesis.base import Space
 from pipelines.training.tensors import packed, state_of, unpacked, with_state
 
-PUBLIC = ("network", "shape", "classes", "latent", "hidden", "histogram")  # entries of a state that are not weights
+PUBLIC = (
+    "network",
+    "shape",
+    "classes",
+    "latent",
+    "hidden",
+    "histogram",
+)  # entries of a state that are not weights
 NETWORKS = sorted(GENERATORS)  # a state holds the place of its network's name here
 AT_ONCE = 500  # images sampled together: the paper's generator takes 2 MB of memory for each
 
 
-def generator(network: str, space: Space, *, latent: int, seed: int, hidden: int = 128) -> Generator:
+def generator(
+    network: str, space: Space, *, latent: int, seed: int, hidden: int = 128
+) -> Generator:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GENERATORS[network](shape=space.shape, classes=space.classes, latent=latent, hidden=hidden)
+        return GENERATORS[network](
+            shape=space.shape, classes=space.classes, latent=latent, hidden=hidden
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,9 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     height, width, channels = (int(side) for side in state["shape"])
     space = Space(height, width, channels, int(state["classes"]))
     name = NETWORKS[int(state["network"])]
-    network = generator(name, space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0)
+    network = generator(
+        name, space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0
+    )
     with_state(network, {name: array for name, array in state.items() if name not in PUBLIC})
     made = -(-count // AT_ONCE) * AT_ONCE
     z, _ = network.draw(made, torch.Generator().manual_seed(seed))

@@ -24,7 +24,9 @@ def public_space(profile: Profile) -> Space:
 def announce(plan: Plan, name: str, generators: int) -> None:
     """What is about to be spent, before it is: by this release, and by as many `generators` with the same budget."""
     statement = plan.statement
-    print(f"{name}: epsilon {statement.epsilon:g}, delta {statement.delta:g}, mu {statement.mu:.4g}, per record")
+    print(
+        f"{name}: epsilon {statement.epsilon:g}, delta {statement.delta:g}, mu {statement.mu:.4g}, per record"
+    )
     if generators > 1:
         costs = [{"kind": "gaussian", "mu": statement.mu}] * generators
         total = total_epsilon(costs=costs, delta=statement.delta)
@@ -45,7 +47,14 @@ def described(plan: Plan, noise: Noise) -> Statement:
 
 
 def entry(
-    name: str, version: int, identity: Identity, plan: Plan, statement: Statement, *, data: str, seed: int
+    name: str,
+    version: int,
+    identity: Identity,
+    plan: Plan,
+    statement: Statement,
+    *,
+    data: str,
+    seed: int,
 ) -> Release:
     """Returns what the ledger enters: all that shapes the release but its noise, and the most it may cost.
 
@@ -55,7 +64,12 @@ def entry(
         seed: of everything random but the noise.
     """
     details = {key: value for key, value in statement.details.items() if key != "hyperparameters"}
-    parameters = {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise, "seed": seed}
+    parameters = {
+        "epsilon": statement.epsilon,
+        "delta": statement.delta,
+        "noise": statement.noise,
+        "seed": seed,
+    }
     formal = statement.guarantee == "formal"
     return Release(
         mechanism=name,
@@ -97,4 +111,6 @@ def sample(folder: Path, name: str, state: dict[str, np.ndarray], count: int, se
         return base.load(name).sample(state, count, seed)
     except KeyError as error:
         path = folder / "generator.safetensors"
-        raise UserError(f"{path} lacks {error}, which {name} needs. Run train_generator again.") from error
+        raise UserError(
+            f"{path} lacks {error}, which {name} needs. Run train_generator again."
+        ) from error

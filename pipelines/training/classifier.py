@@ -44,8 +44,16 @@ def fit(
     images, labels = tensors(data, on)
     optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
     steps = epochs * math.ceil(len(labels) / batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps) if one_cycle else None
-    stopper = _Stopper(model, validation, patience) if validation is not None and len(validation) else None
+    schedule = (
+        torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps)
+        if one_cycle
+        else None
+    )
+    stopper = (
+        _Stopper(model, validation, patience)
+        if validation is not None and len(validation)
+        else None
+    )
     for epoch in range(1, epochs + 1):
         model.train()
         for rows in batches(len(labels), batch, generator):

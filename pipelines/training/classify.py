@@ -10,7 +10,9 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.training import classifier
 
 
-def new(profile: Profile, seed: int, device: torch.device | str = "cpu", *, activation: str = "relu") -> nn.Module:
+def new(
+    profile: Profile, seed: int, device: torch.device | str = "cpu", *, activation: str = "relu"
+) -> nn.Module:
     """The data set's classifier, freshly initialised. Channels last: convolutions take three quarters of the time."""
     facts = {"shape": tuple(profile.shape), "classes": profile.classes, "seed": seed}
     model = classifiers.build(profile.classifier, **facts, activation=activation)

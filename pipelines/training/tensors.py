@@ -14,7 +14,9 @@ from pipelines.errors import UserError
 
 AT_ONCE = 100  # images of a forward pass: larger activations may be given new pages each time, at twice the cost
 State = dict[str, np.ndarray]  # a model's weights as plain arrays: what messages and files carry
-THREADS = "FEDLENS_THREADS"  # of the environment: another number of threads, whose bytes are its own
+THREADS = (
+    "FEDLENS_THREADS"  # of the environment: another number of threads, whose bytes are its own
+)
 
 
 def device(name: str) -> torch.device:
@@ -30,7 +32,9 @@ def threads() -> int:
     """How many torch takes: one, or as FEDLENS_THREADS says."""
     asked = os.environ.get(THREADS, "1")
     if not (asked.isdecimal() and int(asked)):
-        sys.exit(f"Error: The environment variable {THREADS} must be a positive int. Got {asked!r} instead.")
+        sys.exit(
+            f"Error: The environment variable {THREADS} must be a positive int. Got {asked!r} instead."
+        )
     return int(asked)
 
 
@@ -53,7 +57,9 @@ def logits(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
 
 
 def state_of(model: nn.Module) -> State:
-    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in model.state_dict().items()}
+    return {
+        name: tensor.detach().cpu().numpy().copy() for name, tensor in model.state_dict().items()
+    }
 
 
 def with_state(model: nn.Module, state: State) -> nn.Module:
@@ -66,7 +72,9 @@ def with_state(model: nn.Module, state: State) -> nn.Module:
         model.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"Weights do not fit their network: {reason}. Run the stage that makes them again.") from error
+        raise UserError(
+            f"Weights do not fit their network: {reason}. Run the stage that makes them again."
+        ) from error
     return model
 
 
@@ -81,7 +89,9 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def packed(weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator) -> State:
+def packed(
+    weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator
+) -> State:
     """Training in mid-course as plain arrays: weights, the optimiser's moments, the stream of random numbers."""
     state = {f"weights.{name}": tensor for name, tensor in weights.items()}
     for number, moments in optimiser.state_dict()["state"].items():
@@ -91,7 +101,10 @@ def packed(weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, g
 
 
 def unpacked(
-    state: State, weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator
+    state: State,
+    weights: dict[str, torch.Tensor],
+    optimiser: torch.optim.Optimizer,
+    generator: torch.Generator,
 ) -> None:
     """Puts back what `packed` took, in place."""
     moments = {}
@@ -102,5 +115,7 @@ def unpacked(
         elif kind == "optimiser":
             number, _, name = name.partition(".")
             moments.setdefault(int(number), {})[name] = torch.tensor(array)
-    optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimiser.load_state_dict(
+        {"state": moments, "param_groups": optimiser.state_dict()["param_groups"]}
+    )
     generator.set_state(torch.tensor(state["stream"]))

@@ -63,7 +63,9 @@ def test_vote_sums_leak_what_they_claim():
 def test_both_releases_of_dp_moments_leak_what_they_claim_alone_and_together():
     found = dp_moments_release.audit(BUDGET, runs=8000, noise=NOISE)
     assert all(holds(verdict) for verdict in found.values())
-    first, second, both = (found[name].mu_claimed for name in ("dp_moments_first", "dp_moments_second", "dp_moments"))
+    first, second, both = (
+        found[name].mu_claimed for name in ("dp_moments_first", "dp_moments_second", "dp_moments")
+    )
     assert math.hypot(first, second) == pytest.approx(both) == pytest.approx(BUDGET.mu)
 
 
@@ -87,13 +89,18 @@ def test_a_step_of_dp_teacher_leaks_what_its_share_claims():
 
 
 def test_the_flipped_teacher_moves_the_votes_by_their_whole_sensitivity():
-    difference = datalens_votes.totals(TEN, flipped=True) - datalens_votes.totals(TEN, flipped=False)
+    difference = datalens_votes.totals(TEN, flipped=True) - datalens_votes.totals(
+        TEN, flipped=False
+    )
     assert np.linalg.norm(difference) == pytest.approx(votes.sensitivity(top_k=TEN.top_k, batch=10))
 
 
 def test_the_canary_moves_both_sums_by_one():
     plan = dp_moments.plan(dp_moments_release.SETTINGS, BUDGET, dp_moments_release.SPACE)
-    shards, scale = dp_moments_release.worlds_of(plan), plan.statement.details["lattice_steps_per_unit"]
+    shards, scale = (
+        dp_moments_release.worlds_of(plan),
+        plan.statement.details["lattice_steps_per_unit"],
+    )
     means = np.zeros((2, 3))
     for sums in (
         [dp_moments_release._first(shard, plan) for shard in shards],
@@ -137,7 +144,10 @@ def test_two_votes_by_one_teacher_are_caught(monkeypatch):
 def test_dropped_noise_is_caught(monkeypatch):
     monkeypatch.setattr(OsEntropy, "discrete_gaussian", lambda self, shape, sigma: no_noise(shape))
     assert not datalens_votes.audit(BUDGET, runs=FEW, noise=NOISE).passed
-    assert not any(verdict.passed for verdict in dp_moments_release.audit(BUDGET, runs=FEW, noise=NOISE).values())
+    assert not any(
+        verdict.passed
+        for verdict in dp_moments_release.audit(BUDGET, runs=FEW, noise=NOISE).values()
+    )
     assert not dp_moments_canaries.audit(Budget(1.0, 1e-5), canaries=1000, noise=NOISE).passed
 
 
@@ -152,7 +162,9 @@ def test_a_halved_sensitivity_of_either_moment_release_is_caught(monkeypatch, re
 def test_a_gradient_clipped_to_twice_the_norm_is_caught(monkeypatch):
     real = dpsgd.scaled_sum
     monkeypatch.setattr(
-        dpsgd, "scaled_sum", lambda model, lot: real(model, lot._replace(rule=lambda norms: 2 * lot.rule(norms)))
+        dpsgd,
+        "scaled_sum",
+        lambda model, lot: real(model, lot._replace(rule=lambda norms: 2 * lot.rule(norms))),
     )
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
@@ -164,7 +176,9 @@ def test_features_of_twice_the_norm_are_caught(monkeypatch):
 
 def test_a_teacher_whose_clip_is_twice_its_claim_is_caught(monkeypatch):
     clipped = dp_teacher.clipped_sum
-    monkeypatch.setattr(dp_teacher, "clipped_sum", lambda *given: clipped(*given[:-1], 2 * given[-1]))
+    monkeypatch.setattr(
+        dp_teacher, "clipped_sum", lambda *given: clipped(*given[:-1], 2 * given[-1])
+    )
     assert not dp_teacher_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
 
@@ -189,7 +203,11 @@ def test_whole_fits_leak_part_of_the_claim_and_never_more():
 def test_a_fit_whose_noise_is_a_quarter_of_the_plan_s_is_caught(monkeypatch):
     """dp_synthesis.md 3.4."""
     release = dp_moments.release
-    monkeypatch.setattr(dp_moments, "release", lambda total, *, sigma, **rest: release(total, sigma=sigma / 4, **rest))
+    monkeypatch.setattr(
+        dp_moments,
+        "release",
+        lambda total, *, sigma, **rest: release(total, sigma=sigma / 4, **rest),
+    )
     assert not dp_moments_fit.audit(BUDGET, runs=400, noise=NOISE).passed
 
 
@@ -210,10 +228,16 @@ def test_membership_is_found_in_copies_and_not_in_moments():
 
 def verdicts(*, control_lower: float = 20.0, ours_lower: float = 9.0) -> dict:
     ours = of_mu(mu_claimed=2.0, mu_lower=1.9, delta=1e-5, evidence={})
-    attack = of_epsilon(mu_claimed=BUDGET.mu, epsilon_lower=ours_lower, delta=1e-5, evidence={"auc": 0.5})
+    attack = of_epsilon(
+        mu_claimed=BUDGET.mu, epsilon_lower=ours_lower, delta=1e-5, evidence={"auc": 0.5}
+    )
     control = of_epsilon(mu_claimed=BUDGET.mu, epsilon_lower=control_lower, delta=1e-5, evidence={})
     nothing = of_epsilon(mu_claimed=math.inf, epsilon_lower=0.0, delta=1e-5, evidence={})
-    return {"mechanisms": {"a": ours}, "attacks": {"b": attack, "none": nothing}, "controls": {"c": control}}
+    return {
+        "mechanisms": {"a": ours},
+        "attacks": {"b": attack, "none": nothing},
+        "controls": {"c": control},
+    }
 
 
 def run(monkeypatch, tmp_path, found: dict) -> tuple[dict, object]:
@@ -232,7 +256,9 @@ def run(monkeypatch, tmp_path, found: dict) -> tuple[dict, object]:
 def test_the_command_writes_the_claims_beside_the_bounds(monkeypatch, tmp_path):
     report, code = run(monkeypatch, tmp_path, verdicts())
     assert code is None
-    assert {"mu_claimed", "mu_lower", "epsilon_claimed", "epsilon_lower"} <= report["mechanisms"]["a"].keys()
+    assert {"mu_claimed", "mu_lower", "epsilon_claimed", "epsilon_lower"} <= report["mechanisms"][
+        "a"
+    ].keys()
     assert report["mechanisms"]["a"]["epsilon_lower"] == accounting.gdp_epsilon(mu=1.9, delta=1e-5)
     assert report["attacks"]["none"]["epsilon_claimed"] == "inf"
 
@@ -243,7 +269,9 @@ def test_a_broken_claim_and_a_control_that_is_missed_fail_the_command(monkeypatc
 
 
 def test_the_picture_leaves_out_claims_of_nothing(tmp_path):
-    report = {group: {n: v.as_dict() for n, v in found.items()} for group, found in verdicts().items()}
+    report = {
+        group: {n: v.as_dict() for n, v in found.items()} for group, found in verdicts().items()
+    }
     figure = plot.draw(report)
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
     canvas.save(figure, tmp_path / "a.png")
@@ -256,4 +284,6 @@ def test_nothing_imports_the_audits_and_the_estimators_import_privacy_alone():
         names = ast.unparse(ast.parse(file.read_text()))
         assert not re.search(r"(?<!privacy\.)(?<!privacy import )\baudits\.", names), file
     for file in (ROOT / "pipelines/privacy/audits").glob("*.py"):
-        assert {path.relative_to(ROOT).parts[:2] for path in closure(file)} == {("pipelines", "privacy")}, file
+        assert {path.relative_to(ROOT).parts[:2] for path in closure(file)} == {
+            ("pipelines", "privacy")
+        }, file

@@ -26,7 +26,12 @@ def test_a_rehearsal_has_the_noise_per_teacher_of_the_real_run_and_claims_nothin
     settings, budget = params.generator("mnist", "datalens"), Budget(epsilon, 1e-5)
     space = release.public_space(params.profiles["mnist"])
     plan = datalens_ablation.rehearsed(settings, budget, space)
-    real = 2 * math.sqrt(settings.top_k * settings.batch * settings.steps) / budget.mu / settings.teachers
+    real = (
+        2
+        * math.sqrt(settings.top_k * settings.batch * settings.steps)
+        / budget.mu
+        / settings.teachers
+    )
     assert plan.settings.teachers == datalens_ablation.TEACHERS < settings.teachers
     assert plan.statement.details["sigma"] / plan.settings.teachers == pytest.approx(real)
     assert plan.statement.guarantee == "none" and plan.statement.epsilon == math.inf
@@ -42,16 +47,23 @@ def test_every_option_but_the_shipped_one_changes_a_valid_setting(params, option
 
 def test_validation_images_are_no_teachers(monkeypatch, params):
     count, seen = 9 * datalens_ablation.RECORDS // 10, {}
-    train = Images(np.zeros((count, 1, 1, 1), np.uint8), np.zeros(count, np.int64), np.arange(count))
+    train = Images(
+        np.zeros((count, 1, 1, 1), np.uint8), np.zeros(count, np.int64), np.arange(count)
+    )
     monkeypatch.setattr(datalens, "fit", lambda shard, *_: seen.update(teachers=shard.ids))
     monkeypatch.setattr(datalens, "sample", lambda *_: train)
     monkeypatch.setattr(datalens_ablation.classifier, "fit", lambda *_, **__: 0)
-    monkeypatch.setattr(datalens_ablation, "scores", lambda _, held: seen.update(held=held.ids) or {"accuracy": 0.0})
+    monkeypatch.setattr(
+        datalens_ablation, "scores", lambda _, held: seen.update(held=held.ids) or {"accuracy": 0.0}
+    )
     settings = params.generator("mnist", "datalens")
     datalens_ablation.measure(params, settings, 10.0, 0, train)
     each = datalens_ablation.RECORDS / settings.teachers
     assert len(seen["teachers"]) == round(each * datalens_ablation.TEACHERS)
-    assert not set(seen["teachers"]) & set(seen["held"]) and len(seen["held"]) == datalens_ablation.VALIDATION
+    assert (
+        not set(seen["teachers"]) & set(seen["held"])
+        and len(seen["held"]) == datalens_ablation.VALIDATION
+    )
 
 
 def test_a_row_is_measured_once_and_anew_under_other_settings(monkeypatch, params):

@@ -37,24 +37,37 @@ def test_every_case_has_settings(params, dataset, name):
 
 def test_control_variates_are_measured_where_they_do_not_cancel(params):
     """Of one linear step a round, with all clients, the mean is the same without them."""
-    every = [dp_federation.settings_of(params, "mnist", case) for case in CASES.values() if case.algorithm != "nbafl"]
+    every = [
+        dp_federation.settings_of(params, "mnist", case)
+        for case in CASES.values()
+        if case.algorithm != "nbafl"
+    ]
     assert {settings.local_steps > 1 for settings in every if settings.control_variates} == {True}
 
 
 def test_ten_times_the_rate_is_ten_times_the_rate(params):
     """On every data set: DPFL-AGN prints one."""
     for dataset in ("mnist", "fashion_mnist"):
-        once, ten = (dp_federation.settings_of(params, dataset, CASES[name]) for name in ("agn", TEN_TIMES))
+        once, ten = (
+            dp_federation.settings_of(params, dataset, CASES[name]) for name in ("agn", TEN_TIMES)
+        )
         assert once.learning_rate == 1e-3 and ten == once.model_copy(update={"learning_rate": 1e-2})
 
 
 def test_adap_dp_fl_has_its_own_noise_on_each_data_set(params):
     """From 6 by 0.9999 on MNIST, from 4 by 0.9998 on Fashion-MNIST, as it prints."""
     case = CASES["adap, falling noise"]
-    found = [dp_federation.settings_of(params, dataset, case) for dataset in ("mnist", "fashion_mnist")]
-    assert [(own.noise_multiplier, own.noise_decay) for own in found] == [(6.0, 0.9999), (4.0, 0.9998)]
+    found = [
+        dp_federation.settings_of(params, dataset, case) for dataset in ("mnist", "fashion_mnist")
+    ]
+    assert [(own.noise_multiplier, own.noise_decay) for own in found] == [
+        (6.0, 0.9999),
+        (4.0, 0.9998),
+    ]
     assert [own.learning_rate for own in found] == [2e-3, 1e-3]
-    assert {(own.noise_control, own.clipping, own.clipping_norm) for own in found} == {("falling_loss", "const", 1.0)}
+    assert {(own.noise_control, own.clipping, own.clipping_norm) for own in found} == {
+        ("falling_loss", "const", 1.0)
+    }
 
 
 def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypatch, tmp_path):
@@ -66,19 +79,26 @@ def test_what_is_kept_is_of_todays_conditions_or_measured_again(params, monkeypa
     monkeypatch.setattr(dp_federation, "measure", lambda *asked: pytest.fail("it is kept"))
     dp_federation._add(*given)
     moments = params.synthesis.dp_moments.model_copy(update={"count_weight": 0.123})
-    other = params.model_copy(update={"synthesis": params.synthesis.model_copy(update={"dp_moments": moments})})
+    other = params.model_copy(
+        update={"synthesis": params.synthesis.model_copy(update={"dp_moments": moments})}
+    )
     dirichlet = replace(CASES[given[2]], partition=CASES["fedfdp"].partition)
     richer = replace(CASES[given[2]], epsilon=3.0)
     changes = [
         *((dp_federation, "CASES", {**CASES, given[2]: case}) for case in (dirichlet, richer)),
-        *((dp_federation, name, value) for name, value in (("PUBLIC", 0.5), ("DELTA", 1e-6), ("CLIENTS", ["k0"]))),
+        *(
+            (dp_federation, name, value)
+            for name, value in (("PUBLIC", 0.5), ("DELTA", 1e-6), ("CLIENTS", ["k0"]))
+        ),
         *((mechanism, "VERSION", 99) for mechanism in (dpsgd, dp_moments)),
     ]
     for where, name, value in changes:
         with monkeypatch.context() as own, pytest.raises(pytest.fail.Exception):
             own.setattr(where, name, value)
             dp_federation._add(*given)
-    rougher = params.model_copy(update={"partition": params.partition.model_copy(update={"min_records": 99})})
+    rougher = params.model_copy(
+        update={"partition": params.partition.model_copy(update={"min_records": 99})}
+    )
     for instead in (other, rougher):
         with pytest.raises(pytest.fail.Exception):
             dp_federation._add(instead, *given[1:])

@@ -17,12 +17,17 @@ from pipelines.federation.network.flare import processes
 
 @pytest.mark.parametrize("megabytes", engine_round.MEGABYTES)
 def test_the_weights_are_as_large_as_said(megabytes):
-    assert sum(array.nbytes for array in engine_round.weights(megabytes).values()) == megabytes * 10**6
+    assert (
+        sum(array.nbytes for array in engine_round.weights(megabytes).values()) == megabytes * 10**6
+    )
 
 
 def test_a_round_in_this_process_runs_through_the_gate():
     served = engine_round.gate(1)
-    assert engine_round.seconds(InProcess({"c0": served.answer, "c1": engine_round.gate(1).answer}), 1) > 0
+    assert (
+        engine_round.seconds(InProcess({"c0": served.answer, "c1": engine_round.gate(1).answer}), 1)
+        > 0
+    )
     assert served.last == engine_round.ROUNDS
 
 
@@ -32,7 +37,11 @@ def test_it_measures_over_the_network(tmp_path, monkeypatch):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     code = "from benchmarks import engine_round as own; print(own.over_nvflare(own.three(own.config.load())))"
     program = [sys.executable, "-c", code]
-    done = subprocess.run(program, env={**ENV, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        program, env={**ENV, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
-    assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == {str(size) for size in engine_round.MEGABYTES}
+    assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == {
+        str(size) for size in engine_round.MEGABYTES
+    }
     assert not processes._working_in(tmp_path)

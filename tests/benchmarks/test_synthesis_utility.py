@@ -55,7 +55,12 @@ def test_the_best_private_classifier_is_named_and_non_private_ones_are_not():
         {**line, "generator": "dp_moments"},
         {**line, "generator": "dp_teacher", "accuracy": 0.8, "itself": 0.95},
         {**line, "generator": "gan", "accuracy": 0.99, "epsilon": None},
-        {**line, "generator": "dp_moments", "accuracy": 0.98, "epsilon": synthesis_utility._epsilon("inf")},
+        {
+            **line,
+            "generator": "dp_moments",
+            "accuracy": 0.98,
+            "epsilon": synthesis_utility._epsilon("inf"),
+        },
         {**line, "generator": "real", "accuracy": 0.99, "epsilon": None},
     ]
     found = {"best private, mnist 12000 epsilon 10": "0.9500, the classifier of dp_teacher"}

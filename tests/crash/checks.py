@@ -19,7 +19,11 @@ class Undisturbed:
         self.path, self.exact = path, exact
         self.entries = {client: ledger.entries() for client, ledger in ledgers(path).items()}
         self.outputs = {name: files(path / name) for name in outputs(path)}
-        self.costs = {entry["fingerprint"]: entry["cost"] for entries in self.entries.values() for entry in entries}
+        self.costs = {
+            entry["fingerprint"]: entry["cost"]
+            for entries in self.entries.values()
+            for entry in entries
+        }
 
     def broken(self, path: Path) -> Iterator[str]:
         """Sentences on what does not hold in a recovered checkout."""
@@ -43,7 +47,9 @@ class Undisturbed:
             if events != wanted:
                 yield f"the ledger of {client} has {len(events)} lines, and {len(wanted)} undisturbed"
         stores = {store.name for store in (path / "ledgers/own/releases").glob("[!.]*")}
-        if not stores <= {store.name for store in (self.path / "ledgers/own/releases").glob("[!.]*")}:
+        if not stores <= {
+            store.name for store in (self.path / "ledgers/own/releases").glob("[!.]*")
+        }:
             yield "the ledgers' store has a release that no undisturbed run makes"
         if [*(path / "ledgers/own/releases").glob(".*")]:
             yield "a closed release left what it needed to go on with"
@@ -63,7 +69,9 @@ class Undisturbed:
                 yield f"{client} has a release closed that was never open"
             planned = {entry["fingerprint"] for entry in self.entries[client]}
             costs = ledger.costs()
-            if not opened <= planned or any(cost != self.costs[each] for each, cost in costs.items()):
+            if not opened <= planned or any(
+                cost != self.costs[each] for each, cost in costs.items()
+            ):
                 yield f"{client} was charged for what the plan has not"  # its total is composed of these costs alone
 
     def _output(self, folder: Path, whole: dict[str, bytes]) -> Iterator[str]:
@@ -80,13 +88,17 @@ class Undisturbed:
         made = {}
         for client, ledger in ledgers(path).items():
             with contextlib.suppress(LedgerError):  # told above
-                made[client] = {entry["fingerprint"]: entry["statement"] for entry in ledger.closed()}
+                made[client] = {
+                    entry["fingerprint"]: entry["statement"] for entry in ledger.closed()
+                }
         for file in path.glob("models/private/generators/own/*/*/release.json"):
             if json.loads(file.read_text())["fingerprint"] not in made.get(file.parts[-3], {}):
                 yield f"{file.parts[-3]}/{file.parts[-2]} is of a release that its ledger has not as made"
         for file in path.glob("data/synthetic/own/*/*/card.json"):
             epsilon = json.loads(file.read_text())["privacy"]["epsilon"]
-            if epsilon not in [statement["epsilon"] for statement in made.get(file.parts[-3], {}).values()]:
+            if epsilon not in [
+                statement["epsilon"] for statement in made.get(file.parts[-3], {}).values()
+            ]:
                 yield f"the card of {file.parts[-3]}/{file.parts[-2]} states an epsilon that its ledger has not"
         for file in path.glob("models/private/dp_baselines/own/*/*/results.json"):
             for client, statement in json.loads(file.read_text())["statements"].items():
@@ -95,7 +107,9 @@ class Undisturbed:
 
 
 def _litter(path: Path) -> Iterator[str]:
-    folders = [path / name for name in ("data", "models", "reports", ".dvc/cache", ".scratch/partial")]
+    folders = [
+        path / name for name in ("data", "models", "reports", ".dvc/cache", ".scratch/partial")
+    ]
     left = [file for folder in folders for file in folder.rglob("*.tmp")]
     left += [*(path / ".scratch/partial").glob("*")]
     if left:
@@ -103,7 +117,10 @@ def _litter(path: Path) -> Iterator[str]:
 
 
 def ledgers(path: Path) -> dict[str, Ledger]:
-    return {file.stem: Ledger(file, delta=1e-5) for file in sorted((path / "ledgers/own").glob("*.jsonl"))}
+    return {
+        file.stem: Ledger(file, delta=1e-5)
+        for file in sorted((path / "ledgers/own").glob("*.jsonl"))
+    }
 
 
 def entries_of(path: Path, client: str) -> list[dict]:
@@ -115,11 +132,19 @@ def entries_of(path: Path, client: str) -> list[dict]:
 
 def outputs(path: Path) -> list[str]:
     """Folders that are a stage's output, of those that are there."""
-    private = ("generators/own/*/*", "quality/own/*/*", "costs/own/*", "personal/own/*", "baselines/own/*")
+    private = (
+        "generators/own/*/*",
+        "quality/own/*/*",
+        "costs/own/*",
+        "personal/own/*",
+        "baselines/own/*",
+    )
     private += ("dp_baselines/own/*", "new_clients/own/*")
     patterns = ["data/private/own/*", "data/synthetic/own/*/*", "models/initial/own/*", REPORTS]
     patterns += [f"models/private/{pattern}" for pattern in private]
-    found = [folder for pattern in patterns for folder in sorted(path.glob(pattern)) if folder.is_dir()]
+    found = [
+        folder for pattern in patterns for folder in sorted(path.glob(pattern)) if folder.is_dir()
+    ]
     return [str(folder.relative_to(path)) for folder in found]
 
 
@@ -131,5 +156,7 @@ def plain(name: str, content: bytes) -> bytes:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != ".gitignore"]
+    found = [
+        file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != ".gitignore"
+    ]
     return {str(file.relative_to(folder)): file.read_bytes() for file in found}

@@ -37,8 +37,14 @@ class Run:
         if self.real:
             asked = ["-f", "-s", self.target] if self.target else []
             command = [sys.executable, "-m", "dvc", "repro", *asked]
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-            return Child(subprocess.Popen(command, cwd=self.path, env={**ENV, **os.environ}, **quiet).pid)
+            quiet = {
+                "stdout": subprocess.DEVNULL,
+                "stderr": subprocess.DEVNULL,
+                "start_new_session": True,
+            }
+            return Child(
+                subprocess.Popen(command, cwd=self.path, env={**ENV, **os.environ}, **quiet).pid
+            )
         return forked(self.inside, self.path.parent / "said")
 
     def inside(self) -> list[str]:
@@ -141,7 +147,9 @@ def jump(rng: random.Random) -> None:
 def age(path: Path, rng: random.Random) -> None:
     """Files of the checkout get times of up to two days ago or ahead, as a clock that was put right leaves them."""
     folders = ("ledgers", ".scratch", "models", "data", ".dvc/tmp", ".dvc/cache")
-    files = [file for folder in folders for file in sorted((path / folder).rglob("*")) if file.is_file()]
+    files = [
+        file for folder in folders for file in sorted((path / folder).rglob("*")) if file.is_file()
+    ]
     for file in rng.sample(files, min(len(files), 20)):
         at = time.time() + rng.uniform(-2 * DAYS, 2 * DAYS)
         os.utime(file, (at, at))
@@ -153,13 +161,18 @@ class Disk:
     def __init__(self, path: Path, megabytes: int):
         self.path, self.ballast = path, path / "ballast"
         path.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", path], check=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", path], check=True
+        )
 
     def fill(self, room: int) -> None:
         about = os.statvfs(self.path)
         free = about.f_bavail * about.f_frsize - room
         if free > 0:
-            with contextlib.suppress(OSError), self.ballast.open("wb") as file:  # a run that writes is quicker
+            with (
+                contextlib.suppress(OSError),
+                self.ballast.open("wb") as file,
+            ):  # a run that writes is quicker
                 os.posix_fallocate(file.fileno(), 0, free)
 
     def free(self) -> None:

@@ -45,11 +45,15 @@ def checkout(whole, tmp_path) -> Path:
 
 
 def ended(whole, checkout) -> list[str]:
-    return [*whole.unlike(checkout, [*whole.outputs], {"c0": [whole.entries["c0"][0]["fingerprint"]]})]
+    return [
+        *whole.unlike(checkout, [*whole.outputs], {"c0": [whole.entries["c0"][0]["fingerprint"]]})
+    ]
 
 
 def test_a_checkout_that_is_as_undisturbed_passes(whole, checkout):
-    (checkout / OUTPUT / "salt").write_bytes(b"s" * 32 + b"\0" * 9)  # as long as seconds elsewhere are
+    (checkout / OUTPUT / "salt").write_bytes(
+        b"s" * 32 + b"\0" * 9
+    )  # as long as seconds elsewhere are
     assert ended(whole, checkout) == []
     shutil.rmtree(checkout / OUTPUT)
     assert [*whole.broken(checkout)] == []  # absent is not half there
@@ -58,7 +62,10 @@ def test_a_checkout_that_is_as_undisturbed_passes(whole, checkout):
 
 DAMAGES = {
     "a file is missing": (lambda path: (path / OUTPUT / "salt").unlink(), "undisturbed"),
-    "other bytes": (lambda path: (path / OUTPUT / "salt").write_bytes(b"t" * 32), "has other bytes"),
+    "other bytes": (
+        lambda path: (path / OUTPUT / "salt").write_bytes(b"t" * 32),
+        "has other bytes",
+    ),
     "another release": (lambda path: released(path, seed=1), "charged for what the plan has not"),
     "a line is cut": (lambda path: cut(path / "ledgers/own/c0.jsonl"), "ledger: "),
     "an epsilon of no ledger": (
@@ -69,14 +76,29 @@ DAMAGES = {
         lambda path: (path / OUTPUT / "release.json").write_text('{"fingerprint": "f"}'),
         "its ledger has not as made",
     ),
-    "a noisy run of no ledger": (lambda path: noisy(path, epsilon=9.0), "states another privacy for c0"),
+    "a noisy run of no ledger": (
+        lambda path: noisy(path, epsilon=9.0),
+        "states another privacy for c0",
+    ),
     "a release twice": (lambda path: repeated(path / "ledgers/own/c0.jsonl"), "ledger: "),
-    "a release without its end": (lambda path: released(path, seed=2, close=False), "lines, and 2 undisturbed"),
+    "a release without its end": (
+        lambda path: released(path, seed=2, close=False),
+        "lines, and 2 undisturbed",
+    ),
     "a dropped output": (lambda path: shutil.rmtree(path / OUTPUT), "is not there"),
     "a temporary file": (lambda path: (path / "data/.x.tmp").touch(), "left behind"),
-    "a folder in the making": (lambda path: (path / ".scratch/partial/x").mkdir(parents=True), "left behind"),
-    "a store too many": (lambda path: (path / "ledgers/own/releases/other").mkdir(), "no undisturbed run makes"),
-    "what a release needed": (lambda path: (path / "ledgers/own/releases/.s").mkdir(), "needed to go on"),
+    "a folder in the making": (
+        lambda path: (path / ".scratch/partial/x").mkdir(parents=True),
+        "left behind",
+    ),
+    "a store too many": (
+        lambda path: (path / "ledgers/own/releases/other").mkdir(),
+        "no undisturbed run makes",
+    ),
+    "what a release needed": (
+        lambda path: (path / "ledgers/own/releases/.s").mkdir(),
+        "needed to go on",
+    ),
 }
 
 

@@ -32,7 +32,10 @@ CELLS = {
     "dpsgd": "train_dp_baseline@own-dpsgd",
 }
 EVERYTHING = "dvc repro"
-EACH, EACH_WHOLE = 5, 10  # faults of one checkout, before a run that nothing befalls; of `dvc repro`, which takes long
+EACH, EACH_WHOLE = (
+    5,
+    10,
+)  # faults of one checkout, before a run that nothing befalls; of `dvc repro`, which takes long
 REAL = 1 / 8
 FULL = 10.0  # seconds for which a disk is full, or until the run has ended
 STEP = 8.0  # seconds of a whole `dvc repro` between two faults, at most
@@ -50,12 +53,18 @@ class World:
     def expected(self, target: str) -> tuple[list[str], dict[str, list[str]]]:
         """(outputs, {client: fingerprints}) of a target."""
         entries = self.undisturbed.entries
-        opened = {client: [entry for entry in its if entry["event"] == "open"] for client, its in entries.items()}
+        opened = {
+            client: [entry for entry in its if entry["event"] == "open"]
+            for client, its in entries.items()
+        }
         if target == EVERYTHING:
             return list(self.undisturbed.outputs), names_of(opened)
         cell = CELLS[target].split("@")[1].split("-")[1:]
         own = {client: its for client, its in opened.items() if len(cell) == 1 or client == cell[0]}
-        made = {client: [entry for entry in its if entry["mechanism"] == target] for client, its in own.items()}
+        made = {
+            client: [entry for entry in its if entry["mechanism"] == target]
+            for client, its in own.items()
+        }
         kind = "generators" if len(cell) > 1 else "dp_baselines"
         return ["/".join(["models/private", kind, "own", *cell])], names_of(made)
 
@@ -72,7 +81,9 @@ class Campaign:
         self.kinds = dict(KINDS)
         self.counts, self.violations, self.mended, self.places = Counter(), [], Counter(), 0
         if not mounts(folder):
-            print("No full disk: this process may not mount a file system (root may, or `unshare -rm`).")
+            print(
+                "No full disk: this process may not mount a file system (root may, or `unshare -rm`)."
+            )
             del self.kinds["full disk"]
 
     def faults(self, target: str, count: int) -> None:
@@ -81,7 +92,12 @@ class Campaign:
         for done in range(0, count, each):
             before = len(self.violations)
             self.checkout(target, min(each, count - done))
-            print(f"{target}: {min(done + each, count)} of {count}", *self.violations[before:], sep="\n  ", flush=True)
+            print(
+                f"{target}: {min(done + each, count)} of {count}",
+                *self.violations[before:],
+                sep="\n  ",
+                flush=True,
+            )
 
     def checkout(self, target: str, count: int) -> None:
         world, self.places = self.worlds[self.places % len(self.worlds)], self.places + 1
@@ -106,14 +122,24 @@ class Campaign:
         for _ in range(2 if kind == "two kills" else 1):
             real = not clock and self.rng.random() < REAL
             run = Run(path, CELLS.get(target), real=real, clock=clock)
-            self.disturb(run, self.delay(world, target, real), kind, disk, f"{target}, {kind}, {path.parent.name}")
+            self.disturb(
+                run,
+                self.delay(world, target, real),
+                kind,
+                disk,
+                f"{target}, {kind}, {path.parent.name}",
+            )
         self.counts[target, kind] += 1
         self.mend(world, path, target, kind)
 
     def delay(self, world: World, target: str, real: bool) -> float:
         """Seconds after which a fault falls."""
-        longest = min(world.seconds[target], STEP) if target == EVERYTHING else world.seconds[target]
-        return self.rng.uniform(0.0, longest * (3.0 if real else 1.05))  # a real one starts Python twice
+        longest = (
+            min(world.seconds[target], STEP) if target == EVERYTHING else world.seconds[target]
+        )
+        return self.rng.uniform(
+            0.0, longest * (3.0 if real else 1.05)
+        )  # a real one starts Python twice
 
     def disturb(self, run: Run, delay: float, kind: str, disk: Disk | None, where: str) -> None:
         child = run.start()
@@ -131,7 +157,9 @@ class Campaign:
             if not child.wait():
                 self.violations.append(f"{where}: the run hung")
             elif child.status:
-                self.violations.append(f"{where}: the run failed: {(run.path.parent / 'said').read_text()[-300:]}")
+                self.violations.append(
+                    f"{where}: the run failed: {(run.path.parent / 'said').read_text()[-300:]}"
+                )
             child.kill()
         else:
             child.kill()
@@ -152,14 +180,19 @@ class Campaign:
 
     def finish(self, world: World, path: Path, target: str) -> None:
         """The run goes to its end, and is as if nothing had befallen it; a second one has nothing to do."""
-        where, targets = f"{target}, at the end, {path.parent.name}", [CELLS[target]] if target in CELLS else []
+        where, targets = (
+            f"{target}, at the end, {path.parent.name}",
+            [CELLS[target]] if target in CELLS else [],
+        )
         try:
             Run(path, CELLS.get(target)).undisturbed()
             if again := forked(lambda: Within(path).repro(*targets), path.parent / "said").result():
                 self.violations.append(f"{where}: a run of what is made runs {again}")
         except RuntimeError as error:
             self.violations.append(f"{where}: the run failed: {error}")
-        self.violations += [f"{where}: {what}" for what in world.undisturbed.unlike(path, *world.expected(target))]
+        self.violations += [
+            f"{where}: {what}" for what in world.undisturbed.unlike(path, *world.expected(target))
+        ]
         self.counts[target, "at the end"] += 1
 
     def faults_done(self) -> int:
@@ -200,7 +233,12 @@ def world(project: Within, folder: Path, targets: list[str], exact: bool) -> Wor
     if exact:
         project.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
     os.environ["DVC_SITE_CACHE_DIR"] = str(folder / "site")
-    base, timed, whole, seconds = folder / "base/fedlens", folder / "timed/fedlens", project.path, {}
+    base, timed, whole, seconds = (
+        folder / "base/fedlens",
+        folder / "timed/fedlens",
+        project.path,
+        {},
+    )
     forked(lambda: Within(whole).repro("partition@own"), folder / "said").result()
     for copy in (base, timed):
         copied(whole, copy)
@@ -209,7 +247,9 @@ def world(project: Within, folder: Path, targets: list[str], exact: bool) -> Wor
         child.result()
         seconds[target] = child.lasted
     made = whole if EVERYTHING in targets else timed
-    for secret in (made / "ledgers/own").glob("*.secret"):  # salts follow them, and all private folders hold a salt
+    for secret in (made / "ledgers/own").glob(
+        "*.secret"
+    ):  # salts follow them, and all private folders hold a salt
         (base / "ledgers/own" / secret.name).write_bytes(secret.read_bytes())
     return World(base, Undisturbed(made, exact), seconds)
 
@@ -220,12 +260,21 @@ def apart(monkeypatch):
     warmed()
 
 
-def run(project: Within, folder: Path, counts: dict[str, int], kinds: list[bool], seed: int) -> Campaign:
+def run(
+    project: Within, folder: Path, counts: dict[str, int], kinds: list[bool], seed: int
+) -> Campaign:
     print(f"seed {seed}")
     worlds = []
     for exact in kinds:
         copied(project.path, folder / f"world-{exact}/fedlens")
-        worlds.append(world(Within(folder / f"world-{exact}/fedlens"), folder / f"world-{exact}", [*counts], exact))
+        worlds.append(
+            world(
+                Within(folder / f"world-{exact}/fedlens"),
+                folder / f"world-{exact}",
+                [*counts],
+                exact,
+            )
+        )
     campaign = Campaign(folder, worlds, seed)
     for target, count in counts.items():
         campaign.faults(target, count)
@@ -241,7 +290,10 @@ def test_a_few_faults_lose_nothing_and_spend_nothing_twice(within, tmp_path):
 
 @pytest.mark.crash
 def test_faults_lose_nothing_and_spend_nothing_twice(within, tmp_path):
-    faults, seed = int(os.environ.get("FAULTS", "200")), int(os.environ.get("SEED", str(random.randrange(10**6))))
+    faults, seed = (
+        int(os.environ.get("FAULTS", "200")),
+        int(os.environ.get("SEED", str(random.randrange(10**6)))),
+    )
     shares = {"dp_moments": 0.3, "datalens": 0.25, "dpsgd": 0.25, EVERYTHING: 0.2}
     counts = {target: int(faults * share) for target, share in shares.items()}
     counts["dp_moments"] += faults - sum(counts.values())

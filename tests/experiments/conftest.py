@@ -16,7 +16,9 @@ def params() -> config.Params:
 
 @pytest.fixture
 def asked(params) -> Asked:
-    return Asked(("mnist", "fashion_mnist", "cifar10"), (0, 1), tuple(params.clients), "../archives")
+    return Asked(
+        ("mnist", "fashion_mnist", "cifar10"), (0, 1), tuple(params.clients), "../archives"
+    )
 
 
 @pytest.fixture
@@ -28,7 +30,10 @@ def results(monkeypatch, tmp_path):
 @pytest.fixture
 def of_table2() -> list[dict]:
     """Two seeds, two clients. PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing."""
-    home, bound = {"epsilon_max": 0.0}, {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True}
+    home, bound = (
+        {"epsilon_max": 0.0},
+        {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True},
+    )
     gains, local = {0: (0.1, 0.2), 1: (0.1, 0.4)}, {0: (0.8, 0.6), 1: (0.7, 0.5)}
     untrained = {0: (0.5, 0.6), 1: (0.7, 0.4)}
     return [

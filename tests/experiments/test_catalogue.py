@@ -17,16 +17,31 @@ def kept(of_table2) -> dict[str, list[dict]]:
     fidelity = {"c0": {"fid": None, "fid_floor": 1.0, "inception_score": 2.0}}
     curve = [{"round": float(number), "accuracy_after": 0.5} for number in (0, 5, 10)]
     ours = {"pppfl/dp_moments": method(0.6, 0.7, curve=curve)}
-    quality = {"judge_accuracy": 0.9, "inception_score_real": 9.0, "clients": {"dp_moments": fidelity}}
+    quality = {
+        "judge_accuracy": 0.9,
+        "inception_score_real": 9.0,
+        "clients": {"dp_moments": fidelity},
+    }
     shared = {"dp_moments": [0.1 * number for number in range(8)]}
     return {
         "table2": of_table2,
         "table3": of_table2,
-        "table5": [run(0, ours, variant=of_images("dp_moments", group), fidelity=quality) for group in GROUPS],
+        "table5": [
+            run(0, ours, variant=of_images("dp_moments", group), fidelity=quality)
+            for group in GROUPS
+        ],
         "roads": of_table2,
-        "newcomers": [newcomers(seed, {"pppfl": [0.6, 0.7], "random_init": [0.5, 0.5]}) for seed in (0, 1)],
+        "newcomers": [
+            newcomers(seed, {"pppfl": [0.6, 0.7], "random_init": [0.5, 0.5]}) for seed in (0, 1)
+        ],
         "figure2": [
-            run(0, ours, variant=of_images("dp_moments", name), shared_per_round=shared, query_per_round=shared)
+            run(
+                0,
+                ours,
+                variant=of_images("dp_moments", name),
+                shared_per_round=shared,
+                query_per_round=shared,
+            )
             for name in STABILISERS
         ],
     }
@@ -54,7 +69,10 @@ def test_the_page_marks_bounds_and_test_selection(kept, results):
     results.mkdir()
     catalogue.write("table2", kept["table2"])
     lines = (results / "table2.md").read_text().splitlines()
-    assert any(line.startswith("| `fedavg_real` (upper bound, not private)") and "∞" in line for line in lines)
+    assert any(
+        line.startswith("| `fedavg_real` (upper bound, not private)") and "∞" in line
+        for line in lines
+    )
     assert any("BMTA, test-selected" in line for line in lines)
     (ours,) = [line for line in lines if line.startswith("| `pppfl`")]
     assert "+0.200 [+0.1" in ours and "0.964" in ours and "1 kB" in ours
@@ -65,10 +83,16 @@ def test_a_generator_with_fewer_seeds_is_shown_over_the_cells_that_it_has(name, 
     """A table is measured seed by seed."""
     results.mkdir()
     (first, _) = kept["table2"]
-    entries = {k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k}
+    entries = {
+        k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k
+    }
     catalogue.write(name, [*kept["table2"], {**first, "variant": "datalens", "methods": entries}])
     table = list(csv.DictReader(io.StringIO((results / f"{name}.csv").read_text())))
-    counts = {row["generator"]: row["n" if name == "figure4" else "cells"] for row in table if row["generator"]}
+    counts = {
+        row["generator"]: row["n" if name == "figure4" else "cells"]
+        for row in table
+        if row["generator"]
+    }
     assert counts == {"dp_moments": "4", "datalens": "2"}
 
 
@@ -77,7 +101,9 @@ def test_one_generator_without_the_bounds_is_shown_without_differences(name, kep
     """`--generators datalens` runs none of them."""
     results.mkdir()
     (first, _) = kept["table2"]
-    entries = {k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k}
+    entries = {
+        k.replace("dp_moments", "datalens"): v for k, v in first["methods"].items() if "/" in k
+    }
     catalogue.write(name, [{**first, "variant": "datalens", "methods": entries}])
     assert "datalens" in (results / f"{name}.md").read_text() and (results / f"{name}.png").exists()
 
@@ -92,4 +118,6 @@ def test_figure2_bands_the_extent_of_its_seeds(kept):
         drawn = experiment.picture(experiment.table(rows), rows)
         assert sum(len(axes.collections) for axes in drawn.axes) == bands
     heights = drawn.axes[0].collections[0].get_paths()[0].vertices[:, 1]
-    assert heights.min() == pytest.approx(min(low)) and heights.max() == pytest.approx(max(low) + 0.1)
+    assert heights.min() == pytest.approx(min(low)) and heights.max() == pytest.approx(
+        max(low) + 0.1
+    )

@@ -17,9 +17,15 @@ OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--datasets", "mmnist"), r"The '--datasets' argument must be of \['digits', .*\]\. Got 'mmnist' instead\."),
+        (
+            ("--datasets", "mmnist"),
+            r"The '--datasets' argument must be of \['digits', .*\]\. Got 'mmnist' instead\.",
+        ),
         (("--seeds", "-1"), r"The '--seeds' argument must be ints from 0\. Got \[-1\] instead\."),
-        (("--datasets", "my_npz"), r"my_npz is no public benchmark: .*--publish-private says that this is meant\."),
+        (
+            ("--datasets", "my_npz"),
+            r"my_npz is no public benchmark: .*--publish-private says that this is meant\.",
+        ),
     ],
 )
 def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
@@ -39,7 +45,9 @@ def short(checkout, monkeypatch):
         yield replace(next(iter(plan(asked))), rounds=True)
 
     monkeypatch.setitem(STORES, "table5", first)
-    (checkout.path / "experiments/results/table5.json").unlink(missing_ok=True)  # the project's own runs
+    (checkout.path / "experiments/results/table5.json").unlink(
+        missing_ok=True
+    )  # the project's own runs
     monkeypatch.chdir(checkout.path)
     monkeypatch.setenv("PATH", ENV["PATH"])
     return checkout
@@ -58,15 +66,26 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     (row,) = store.kept("table5")
     assert (row["dataset"], row["seed"], row["variant"]) == ("own", 3, "1-5, dp_moments")
     found = short.path / "models/private/personal/own/dp_moments/pppfl-dp_moments/results.json"
-    after = {client: entry["after"] for client, entry in json.loads(found.read_text())["clients"].items()}
+    after = {
+        client: entry["after"] for client, entry in json.loads(found.read_text())["clients"].items()
+    }
     entry = row["methods"]["pppfl/dp_moments"]
     assert {client: own["accuracy"] for client, own in entry["clients"].items()} == {
         client: scores["accuracy"] for client, scores in after.items()
     }
-    assert set(after) == {"c0", "c1"} and entry["rounds"] == 2 and entry["bytes_up"] > 0 and entry["candidates"] == 1
+    assert (
+        set(after) == {"c0", "c1"}
+        and entry["rounds"] == 2
+        and entry["bytes_up"] > 0
+        and entry["candidates"] == 1
+    )
     shared = row["shared_per_round"]["dp_moments"]
-    assert len(shared) == 3 and all(own["global_before"] == shared[-1] for own in entry["clients"].values())
-    assert entry["curve"] == [{"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}]
+    assert len(shared) == 3 and all(
+        own["global_before"] == shared[-1] for own in entry["clients"].values()
+    )
+    assert entry["curve"] == [
+        {"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}
+    ]
     assert len(row["query_per_round"]["dp_moments"]) == 2
     quality = row["fidelity"]["clients"]["dp_moments"]
     found = [(scores["inception_score"], scores["fid"]) for scores in quality.values()]
@@ -75,7 +94,9 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
         assert (short.path / f"experiments/results/table5.{kind}").stat().st_size > 100
     assert "table5-own-1-5-dp_moments-seed3" in short.dvc("exp", "list", "--name-only").stdout
     tracked = short.git("status", "--porcelain").splitlines()
-    assert all("experiments/results/" in line or line.endswith("dvc.lock") for line in tracked), tracked
+    assert all("experiments/results/" in line or line.endswith("dvc.lock") for line in tracked), (
+        tracked
+    )
 
     monkeypatch.setattr(runner, "reproduce", lambda *_: pytest.fail("measured twice"))
     monkeypatch.setattr(collect, "figures", lambda *_: pytest.fail("read twice"))

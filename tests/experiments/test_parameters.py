@@ -20,19 +20,32 @@ def test_a_key_that_is_not_there_is_named(params):
 
 def test_a_value_that_may_not_be_is_a_sentence(params):
     with pytest.raises(
-        UserError, match=r"'epsilon' parameter of clients\.c0 must be a float in \(0, inf\]\. Got -1\.0"
+        UserError,
+        match=r"'epsilon' parameter of clients\.c0 must be a float in \(0, inf\]\. Got -1\.0",
     ):
         parameters.resolved(params, {"clients.c0.epsilon": -1.0})
 
 
 def test_an_override_changes_that_key_alone(params):
     found = parameters.resolved(params, {"meta.ema": True, "partition.small": None})
-    assert found.meta.ema is True and params.meta.ema is False and found.baselines.pppfl_real.ema is False
+    assert (
+        found.meta.ema is True
+        and params.meta.ema is False
+        and found.baselines.pppfl_real.ema is False
+    )
     assert found.model_copy(update={"meta": params.meta, "partition": params.partition}) == params
 
 
 def test_values_in_hydras_grammar():
-    overrides = {"a": True, "b": None, "c": 0.5, "d": ["x", "y"], "e": "../shared", "f": float("inf"), "g": 3}
+    overrides = {
+        "a": True,
+        "b": None,
+        "c": 0.5,
+        "d": ["x", "y"],
+        "e": "../shared",
+        "f": float("inf"),
+        "g": 3,
+    }
     found = parameters.arguments(overrides)[1::2]
     assert found == ["a=true", "b=null", "c=0.5", "d=['x','y']", "e='../shared'", "f=inf", "g=3"]
 
@@ -57,7 +70,11 @@ def test_values_in_hydras_grammar():
     ],
 )
 def test_settings_hold_what_a_figure_depends_on(params, asked, changed, same):
-    run = next(run for run in STORES["table2"](asked) if (run.dataset, run.variant) == ("mnist", "datalens"))
+    run = next(
+        run
+        for run in STORES["table2"](asked)
+        if (run.dataset, run.variant) == ("mnist", "datalens")
+    )
     other = parameters.resolved(params, changed)
     assert (parameters.settings(params, run) == parameters.settings(other, run)) == same
 

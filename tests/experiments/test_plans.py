@@ -29,12 +29,16 @@ def produced(params: config.Params) -> set[str]:
             for part in template[2:-1].split("."):
                 node = node[part]
             lists.append(list(node))
-        names |= {f"{stage}@{'-'.join(cell)}" if cell else stage for cell in itertools.product(*lists)}
+        names |= {
+            f"{stage}@{'-'.join(cell)}" if cell else stage for cell in itertools.product(*lists)
+        }
     return names
 
 
 def first_of_each_variant(store: str, asked: Asked) -> list[Run]:
-    return [run for run in STORES[store](asked) if run.seed == 0 and run.dataset == asked.datasets[0]]
+    return [
+        run for run in STORES[store](asked) if run.seed == 0 and run.dataset == asked.datasets[0]
+    ]
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -43,8 +47,12 @@ def test_every_target_is_a_stage_and_every_method_has_results(store, asked, para
         own = parameters.resolved(params, run.overrides)
         assert own.seed == run.seed and own.datasets == [run.dataset]
         assert run.targets and set(run.targets) <= produced(own)
-        assert (run.methods or run.newcomers) and set(run.methods) <= set(collect.method_folders(own, run.dataset))
-        assert len(set(run.targets)) == len(run.targets) and len(set(run.methods)) == len(run.methods)
+        assert (run.methods or run.newcomers) and set(run.methods) <= set(
+            collect.method_folders(own, run.dataset)
+        )
+        assert len(set(run.targets)) == len(run.targets) and len(set(run.methods)) == len(
+            run.methods
+        )
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -64,17 +72,35 @@ def test_dvc_makes_of_the_arguments_what_was_planned(store, asked, params, tmp_p
 def test_the_papers_setting(store, asked, params):
     for run in STORES[store](asked):
         own = parameters.resolved(params, run.overrides)
-        assert (own.partition.scheme, own.partition.alpha, own.partition.small) == ("dirichlet", 0.5, None)
+        assert (own.partition.scheme, own.partition.alpha, own.partition.small) == (
+            "dirichlet",
+            0.5,
+            None,
+        )
         assert sorted(client.epsilon for client in own.clients.values()) == [1, 3, 5, 8, 10]
         assert own.prepare.root == "../archives"
-        for name in ("meta", "pppfl_paper", "fedavg", "fednova", "fedprox", "scaffold", "fedmeta", "reptile", "sda_fl"):
+        for name in (
+            "meta",
+            "pppfl_paper",
+            "fedavg",
+            "fednova",
+            "fedprox",
+            "scaffold",
+            "fedmeta",
+            "reptile",
+            "sda_fl",
+        ):
             assert own.training(run.dataset, name).rounds == 30, name
 
 
 def test_all_of_a_runs_baselines_are_its_targets_and_are_read(asked):
     for run in STORES["table2"](asked):
         algorithms = run.overrides["baselines.algorithms"]
-        targets = {target.partition(f"@{run.dataset}-")[2] for target in run.targets if "baseline" in target}
+        targets = {
+            target.partition(f"@{run.dataset}-")[2]
+            for target in run.targets
+            if "baseline" in target
+        }
         assert targets == set(algorithms)
         read = {method.partition("/")[0] for method in run.methods}
         assert read == {*algorithms, "pppfl", "own_synthetic", "best_single"} - {"single"}
@@ -88,22 +114,30 @@ def test_only_table3_has_the_gan_and_no_private_generator(asked):
 
 def test_table5_draws_all_epsilons_from_one_group_and_changes_nothing_else(asked):
     own = [run for run in STORES["table5"](asked) if run.dataset == "mnist" and run.seed == 1]
-    assert [run.variant for run in own] == [of_images(generator, group) for generator in PRIVATE for group in GROUPS]
+    assert [run.variant for run in own] == [
+        of_images(generator, group) for generator in PRIVATE for group in GROUPS
+    ]
     rest = []
     for group, run in zip(GROUPS, own):  # the first generator's
         drawn = [value for key, value in run.overrides.items() if key.endswith(".epsilon")]
         assert len(drawn) == 5 and set(drawn) <= set(GROUPS[group])
         assert group == "inf" or len(set(drawn)) == 5
-        rest.append({key: value for key, value in run.overrides.items() if not key.endswith(".epsilon")})
+        rest.append(
+            {key: value for key, value in run.overrides.items() if not key.endswith(".epsilon")}
+        )
     assert rest[0] == rest[1] == rest[2]
-    assert all(math.isinf(value) for key, value in own[2].overrides.items() if key.endswith(".epsilon"))
+    assert all(
+        math.isinf(value) for key, value in own[2].overrides.items() if key.endswith(".epsilon")
+    )
     other = next(run for run in STORES["table5"](asked) if run.seed == 0)
     assert [*other.overrides.values()] != [*own[0].overrides.values()]
 
 
 def test_figure2_switches_both_stabilisers_each_way(asked):
     own = [run.overrides for run in first_of_each_variant("figure2", asked)]
-    assert {(run["meta.ema"], run["meta.cosine"]) for run in own} == set(itertools.product([True, False], repeat=2))
+    assert {(run["meta.ema"], run["meta.cosine"]) for run in own} == set(
+        itertools.product([True, False], repeat=2)
+    )
     assert {run["fine_tune.every"] for run in own} == {10}
 
 
@@ -113,13 +147,23 @@ def test_one_generators_runs_are_those_of_the_whole_plan(store, asked):
     whole = {run.name: run for run in STORES[store](asked)}
     for generator in PRIVATE:
         own = list(STORES[store](replace(asked, generators=(generator,))))
-        assert own == [run for run in whole.values() if run.overrides["synthesis.generators"] == [generator]] != []
+        assert (
+            own
+            == [
+                run
+                for run in whole.values()
+                if run.overrides["synthesis.generators"] == [generator]
+            ]
+            != []
+        )
 
 
 def test_newcomers_are_handed_models_of_thirty_rounds_and_of_ten_times_as_many(asked, params):
     for run in STORES["newcomers"](asked):
         own = parameters.resolved(params, run.overrides)
-        handed = [own.training(run.dataset, methods.block(name)) for name in own.new_clients.algorithms]
+        handed = [
+            own.training(run.dataset, methods.block(name)) for name in own.new_clients.algorithms
+        ]
         rounds = {block.rounds for block in handed if hasattr(block, "rounds")}
         assert rounds == {NEWCOMERS[run.variant]}
 
@@ -137,7 +181,12 @@ def test_every_data_set_once_before_any_seed_twice(asked):
 
 def test_what_reads_no_images_of_a_generator_runs_with_one_of_them(asked):
     first, second = (
-        {method for run in STORES["table2"](asked) if run.variant == generator for method in run.methods}
+        {
+            method
+            for run in STORES["table2"](asked)
+            if run.variant == generator
+            for method in run.methods
+        }
         for generator in PRIVATE
     )
     assert first - {method.replace(PRIVATE[1], PRIVATE[0]) for method in second} == set(BOUNDS)

@@ -47,27 +47,40 @@ def test_a_good_run_shows_its_stages_and_leaves_the_parameters_as_they_were(proj
         assert Path("params.yaml").read_text() == "seed: 3\n"
     assert Path("params.yaml").read_text() == BEFORE
     assert shown == ["fine_tune@own-gan"]
-    assert Path("calls").read_text().splitlines() == ["exp remove t", "exp run --name t -S seed=3 report"]
+    assert Path("calls").read_text().splitlines() == [
+        "exp remove t",
+        "exp run --name t -S seed=3 report",
+    ]
 
 
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ("print('Error: The budget buys 3 steps.'); print('ERROR: failed to reproduce')", "The budget buys 3 steps."),
+        (
+            "print('Error: The budget buys 3 steps.'); print('ERROR: failed to reproduce')",
+            "The budget buys 3 steps.",
+        ),
         ("print('ERROR: failed to reproduce x: y')", "failed to reproduce x: y"),
         ("", "it said nothing of why."),
     ],
 )
-def test_a_failing_run_is_one_sentence_and_the_parameters_are_back(project, monkeypatch, said, sentence):
+def test_a_failing_run_is_one_sentence_and_the_parameters_are_back(
+    project, monkeypatch, said, sentence
+):
     stand_in(monkeypatch, f"{said}; sys.exit(3)" if said else "sys.exit(3)")
     with pytest.raises(UserError) as error, runner.restored():
         runner.reproduce("t", RUN, lambda stage: None)
-    assert str(error.value) == f"t failed: {sentence} All that was said is in .scratch/experiments/t.log."
+    assert (
+        str(error.value)
+        == f"t failed: {sentence} All that was said is in .scratch/experiments/t.log."
+    )
     assert "Running stage" in Path(".scratch/experiments/t.log").read_text()
     assert Path("params.yaml").read_text() == BEFORE
 
 
-def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(project, monkeypatch):
+def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(
+    project, monkeypatch
+):
     """The signal goes to our process alone, as `kill` sends it; a terminal's Ctrl-C ends the same way."""
     slow = "try: time.sleep(60)\nexcept KeyboardInterrupt:\n    pathlib.Path('params.yaml').write_text('late')"
     stand_in(monkeypatch, f"sys.stdout.flush()\n{slow}\n    pathlib.Path('ended').touch()")
@@ -78,7 +91,10 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(p
         "with runner.restored(): runner.reproduce('t', run, lambda stage: open('begun', 'w').close())"
     )
     ours = subprocess.Popen(
-        [sys.executable, "-c", code], env={**ENV, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        env={**ENV, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 60
     while not Path("begun").exists() and time.monotonic() < deadline:
@@ -90,7 +106,10 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(p
 
 
 def test_what_a_killed_dvc_has_staged_is_not_taken_for_the_users(project, monkeypatch):
-    stand_in(monkeypatch, f"import subprocess; subprocess.run({[*GIT, 'add', 'params.yaml']}); sys.exit(1)")
+    stand_in(
+        monkeypatch,
+        f"import subprocess; subprocess.run({[*GIT, 'add', 'params.yaml']}); sys.exit(1)",
+    )
     with pytest.raises(UserError), runner.restored():
         runner.reproduce("t", RUN, lambda stage: None)
     runner.check_committed()

@@ -44,11 +44,18 @@ def test_table5_holds_each_group_against_infinite_epsilon(of_table5):
 
 def test_table5_without_infinite_epsilon_compares_nothing(of_table5):
     table = variant_tables.table5(of_table5[:2])
-    assert [row["over_inf"] for row in table] == [None, None] and table[0]["accuracy"] == pytest.approx(0.6)
+    assert [row["over_inf"] for row in table] == [None, None] and table[0][
+        "accuracy"
+    ] == pytest.approx(0.6)
 
 
 def test_figure2_holds_each_variant_against_neither_stabiliser():
-    accuracy = {"EMA": (0.6, 0.8), "EMA and cosine": (0.9, 0.9), "cosine": (0.5, 0.7), "neither": (0.5, 0.6)}
+    accuracy = {
+        "EMA": (0.6, 0.8),
+        "EMA and cosine": (0.9, 0.9),
+        "cosine": (0.5, 0.7),
+        "neither": (0.5, 0.6),
+    }
     rows = [
         run(
             0,
@@ -60,9 +67,17 @@ def test_figure2_holds_each_variant_against_neither_stabiliser():
     ]
     table = {row["stabilisers"]: row for row in variant_tables.figure2(rows)}
     assert list(table) == ["neither", "EMA", "cosine", "EMA and cosine"]
-    assert table["neither"]["over_neither"] is None and table["neither"]["shared_accuracy"] == pytest.approx(0.2)
-    assert table["EMA"]["over_neither"] == pytest.approx(0.15) and table["EMA"]["query_accuracy"] == 0.6
-    assert [table["EMA"][name] for name in ("selected_mean_accuracy", "bmta_test_selected")] == [0.8, 0.9]
+    assert table["neither"]["over_neither"] is None and table["neither"][
+        "shared_accuracy"
+    ] == pytest.approx(0.2)
+    assert (
+        table["EMA"]["over_neither"] == pytest.approx(0.15)
+        and table["EMA"]["query_accuracy"] == 0.6
+    )
+    assert [table["EMA"][name] for name in ("selected_mean_accuracy", "bmta_test_selected")] == [
+        0.8,
+        0.9,
+    ]
     assert table["EMA and cosine"]["over_neither"] == pytest.approx(0.35)
 
 
@@ -73,7 +88,10 @@ def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_ea
     assert [row["method"] for row in (ours, fedavg, bar)] == ["pppfl", "fedavg", "random_init"]
     assert all(row["cells"] == 4 and row["labels"] == 8 for row in (ours, fedavg, bar))
     assert ours["accuracy"] == pytest.approx(0.6) and ours["global_accuracy"] == pytest.approx(0.5)
-    assert ours["over_random_init"] == pytest.approx((0.1 + 0.3 + 0.1 + 0.1) / 4) and ours["pppfl_over_it"] is None
+    assert (
+        ours["over_random_init"] == pytest.approx((0.1 + 0.3 + 0.1 + 0.1) / 4)
+        and ours["pppfl_over_it"] is None
+    )
     assert fedavg["pppfl_over_it"] == pytest.approx((-0.1 + 0.1 - 0.3 - 0.1) / 4)
     assert bar["over_random_init"] is None and bar["pppfl_over_it"] == pytest.approx(0.15)
     # over fedavg -0.1 and +0.1, then -0.3 and -0.1; a newcomer of another seed is another
@@ -82,7 +100,9 @@ def test_newcomers_hold_each_model_against_an_untrained_one_and_pppfl_against_ea
 
 def test_newcomers_after_more_rounds_stand_apart():
     few = newcomers(0, {"pppfl": [0.5, 0.5], "random_init": [0.5, 0.5]})
-    many = newcomers(0, {"pppfl": [0.9, 0.7], "random_init": [0.6, 0.4]}, variant="newcomers 300 rounds")
+    many = newcomers(
+        0, {"pppfl": [0.9, 0.7], "random_init": [0.6, 0.4]}, variant="newcomers 300 rounds"
+    )
     table = variant_tables.newcomers([many, few])
     assert [(row["rounds"], row["method"]) for row in table] == [
         (rounds, method) for rounds in (30, 300) for method in ("pppfl", "random_init")
@@ -97,7 +117,11 @@ def test_newcomers_costs_are_of_the_shared_training_where_all_runs_kept_them():
     cost = {"bytes_up": 10, "bytes_down": 20, "seconds": 3.0}
     for factor, row in enumerate(rows, start=1):
         row["newcomers"]["costs"] = [
-            {"algorithm": name, "client": "c0", **{field: factor * value for field, value in cost.items()}}
+            {
+                "algorithm": name,
+                "client": "c0",
+                **{field: factor * value for field, value in cost.items()},
+            }
             for name in ("pppfl", "random_init")
         ]
     (first, _) = variant_tables.newcomers(rows)

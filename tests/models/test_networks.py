@@ -31,7 +31,9 @@ def test_classifiers_are_a_function_of_their_seed_and_leave_the_global_one(name,
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    one, again, other = (classifiers.build(name, shape=shape, classes=4, seed=seed) for seed in (1, 1, 2))
+    one, again, other = (
+        classifiers.build(name, shape=shape, classes=4, seed=seed) for seed in (1, 1, 2)
+    )
     assert torch.equal(torch.rand(1), expected)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters()))
     assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters()))
@@ -90,7 +92,12 @@ def test_the_smallest_image_that_a_network_takes(name, least):
 def test_tanh_replaces_every_relu():
     for name in ("mlp", "cnn", "papernot", "fedavg_cnn", "abadi"):
         kinds = [
-            {type(module) for module in classifiers.build(name, shape=(28, 28, 1), classes=3, seed=0, **how).modules()}
+            {
+                type(module)
+                for module in classifiers.build(
+                    name, shape=(28, 28, 1), classes=3, seed=0, **how
+                ).modules()
+            }
             for how in ({}, {"activation": "tanh"})
         ]
         assert torch.nn.Tanh not in kinds[0] and torch.nn.ReLU not in kinds[1]
@@ -99,7 +106,11 @@ def test_tanh_replaces_every_relu():
 
 def test_the_resnet_has_eighteen_layers_and_keeps_the_size_of_small_images_in_its_stem():
     resnet = classifiers.build("resnet", shape=(32, 32, 3), classes=10, seed=0)
-    layers = [module for module in resnet.modules() if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear))]
+    layers = [
+        module
+        for module in resnet.modules()
+        if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear))
+    ]
     assert len([layer for layer in layers if getattr(layer, "kernel_size", (3, 3)) != (1, 1)]) == 18
     assert sum(parameter.numel() for parameter in resnet.parameters()) == 11_173_962
     stem = torch.nn.Sequential(resnet.conv1, resnet.maxpool)
@@ -140,7 +151,9 @@ def test_no_teacher_and_no_generator_of_the_paper_couples_the_images_of_a_batch(
     labels = torch.arange(6) % 3
     for network, inputs in ((teacher, images), (generator, z)):
         assert list(network.buffers()) == []
-        assert not any(isinstance(module, torch.nn.modules.batchnorm._NormBase) for module in network.modules())
+        assert not any(
+            isinstance(module, torch.nn.modules.batchnorm._NormBase) for module in network.modules()
+        )
         alone, together = network(inputs[:1], labels[:1]), network(inputs, labels)[:1]
         torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
         assert not torch.allclose(network(inputs[1:2], labels[:1]), alone, atol=1e-5)

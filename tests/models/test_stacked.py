@@ -21,8 +21,14 @@ def drawn(teacher, dtype=torch.float64, seed=0):
     """Stacked weights, norms and biases too moved away from where they start; in float64 nobody meets a ReLU's kink."""
     generator = torch.Generator().manual_seed(seed)
     weights = stacked.initial(teacher, COUNT, generator)
-    noise = {name: 0.05 * torch.randn(tensor.shape, generator=generator) for name, tensor in weights.items()}
-    return {name: (tensor.detach() + noise[name]).to(dtype).requires_grad_() for name, tensor in weights.items()}
+    noise = {
+        name: 0.05 * torch.randn(tensor.shape, generator=generator)
+        for name, tensor in weights.items()
+    }
+    return {
+        name: (tensor.detach() + noise[name]).to(dtype).requires_grad_()
+        for name, tensor in weights.items()
+    }
 
 
 def batches(shape, dtype=torch.float64):
@@ -48,11 +54,15 @@ def test_values_and_gradients_are_those_of_a_plain_loop(teacher):
     for index in range(COUNT):
         module = plain(network, weights, index)
         module.zero_grad()
-        alone = torch.cat([module(own[0][index], own[1][index]), module(shared[0][0], shared[1][0])])
+        alone = torch.cat(
+            [module(own[0][index], own[1][index]), module(shared[0][0], shared[1][0])]
+        )
         torch.testing.assert_close(together[index], alone, atol=1e-12, rtol=1e-12)
         alone.square().sum().backward()
         for name, parameter in module.named_parameters():
-            torch.testing.assert_close(weights[name].grad[index], parameter.grad, atol=1e-11, rtol=1e-11)
+            torch.testing.assert_close(
+                weights[name].grad[index], parameter.grad, atol=1e-11, rtol=1e-11
+            )
 
 
 def test_in_float32_the_two_forms_agree_to_float32(teacher):
@@ -74,7 +84,9 @@ def test_gradients_of_images_are_those_of_a_plain_loop(teacher, which):
     (together,) = torch.autograd.grad(stacked.logits(network, frozen, (leaf, labels)).sum(), leaf)
     for index in range(COUNT):
         one = images[index].detach().clone().requires_grad_()
-        (alone,) = torch.autograd.grad(plain(network, weights, index)(one, labels[index]).sum(), one)
+        (alone,) = torch.autograd.grad(
+            plain(network, weights, index)(one, labels[index]).sum(), one
+        )
         torch.testing.assert_close(together[index], alone, atol=1e-11, rtol=1e-11)
 
 
@@ -94,7 +106,12 @@ def test_no_row_of_teachers_or_images_sees_another(teacher):
 
 
 def test_label_maps_are_the_convolution_of_the_planes_they_replace():
-    for kernel, stride, (height, width) in [(5, 2, (28, 28)), (2, 2, (7, 9)), (5, 2, (3, 4)), (3, 1, (6, 5))]:
+    for kernel, stride, (height, width) in [
+        (5, 2, (28, 28)),
+        (2, 2, (7, 9)),
+        (5, 2, (3, 4)),
+        (3, 1, (6, 5)),
+    ]:
         weight, bias = torch.randn(2, 4, kernel, kernel, 3).double(), torch.randn(2, 4).double()
         inside = stacked._inside(height, width, kernel, stride)
         assert set(inside.unique().tolist()) <= {0.0, 1.0}
@@ -102,12 +119,20 @@ def test_label_maps_are_the_convolution_of_the_planes_they_replace():
         for index in range(2):
             planes = torch.eye(3).double()[:, :, None, None].expand(-1, -1, height, width)
             pads = (*same(width, kernel, stride)[1], *same(height, kernel, stride)[1])
-            expected = F.conv2d(F.pad(planes, pads), weight[index].permute(0, 3, 1, 2), bias[index], stride)
-            torch.testing.assert_close(maps[index], expected.permute(0, 2, 3, 1).flatten(1), atol=1e-12, rtol=1e-12)
+            expected = F.conv2d(
+                F.pad(planes, pads), weight[index].permute(0, 3, 1, 2), bias[index], stride
+            )
+            torch.testing.assert_close(
+                maps[index], expected.permute(0, 2, 3, 1).flatten(1), atol=1e-12, rtol=1e-12
+            )
 
 
 def test_same_padding_is_tensorflows():
-    assert same(28, 5, 2) == (14, (1, 2)) and same(14, 5, 2) == (7, (1, 2)) and same(7, 2, 2) == (4, (0, 1))
+    assert (
+        same(28, 5, 2) == (14, (1, 2))
+        and same(14, 5, 2) == (7, (1, 2))
+        and same(7, 2, 2) == (4, (0, 1))
+    )
 
 
 def test_the_papers_teacher_has_the_papers_size_and_the_compact_one_its_own():
@@ -126,7 +151,10 @@ def test_first_weights_lie_within_one_over_root_fan_in_and_fill_it():
             tensor = weights[f"layers.{number}.{name}"]
             assert 0.97 * fan_in**-0.5 < tensor.abs().max() <= fan_in**-0.5
             assert tensor.requires_grad and tensor.is_leaf
-    assert torch.all(stacked.initial(TEACHERS["paper"]((8, 8, 1), 3, 6), 2, torch.Generator())["norms.1.scale"] == 1)
+    assert torch.all(
+        stacked.initial(TEACHERS["paper"]((8, 8, 1), 3, 6), 2, torch.Generator())["norms.1.scale"]
+        == 1
+    )
 
 
 def test_images_of_a_batch_do_not_touch_each_other(teacher):

@@ -21,7 +21,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "fedlens"
         names = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
+            ["git", "ls-files", "-co", "--exclude-standard"],
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
         )
         for name in names.stdout.splitlines():
             if (ROOT / name).is_file():
@@ -46,7 +49,10 @@ def caught(mutant: Mutant, copy: Path) -> bool:
     found = exit_code(mutant.test, copy) == SOME_TEST_FAILED
     file.write_text(whole)
     verdict = "caught" if sound and found else "SURVIVED" if sound else "THE TEST FAILS WITHOUT IT"
-    print(f"{mutant.name:<46} {mutant.test.removeprefix('tests/pipelines/'):<120} {verdict}", flush=True)
+    print(
+        f"{mutant.name:<46} {mutant.test.removeprefix('tests/pipelines/'):<120} {verdict}",
+        flush=True,
+    )
     return sound and found
 
 

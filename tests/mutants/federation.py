@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "tell a number that may not leave in the refusal, which does",
         "pipelines/federation/network/gate.py",
-        'raise Refused(f"a number named {name!r} may not leave: it must be',
-        'raise Refused(f"a number named {name!r} may not leave: it is {value}, and must be',
+        'f"a number named {name!r} may not leave: it must be',
+        'f"a number named {name!r} may not leave: it is {value}, and must be',
         f"{TESTS}/federation/network/test_gate.py::test_what_may_not_leave_is_not_in_the_refusal_which_does",
     ),
     Mutant(
@@ -48,7 +48,7 @@ MUTANTS = [
     Mutant(
         "the second sum of a clip mode for free",
         "pipelines/federation/dp/clipping.py",
-        "return noise_multiplier * math.hypot(1.0, self.extra.sensitivity / self.settings.clipping_noise)",
+        "return noise_multiplier * math.hypot(1.0, beside)",
         "return noise_multiplier",
         f"{TESTS}/federation/dp/test_clipping.py::test_the_printed_scalar_rule_charges_its_second_sum",
     ),
@@ -90,8 +90,8 @@ MUTANTS = [
     Mutant(
         "forget the count beside quantile clipping's gradients",
         "pipelines/federation/dp/clipping.py",
-        "max(share, 1 - share)),",
-        "0.0),",
+        "max(share, 1 - share)",
+        "0.0",
         f"{TESTS}/federation/dp/test_clipping.py::test_sum_and_count_together_cost_what_the_account_says",
     ),
     Mutant(

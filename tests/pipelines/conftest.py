@@ -2,7 +2,9 @@
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: small networks are 20 times slower with more
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before torch is imported: small networks are 20 times slower with more
 
 import numpy as np
 import pytest

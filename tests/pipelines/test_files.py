@@ -69,7 +69,10 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(project):
 
 def test_an_unwritable_place_is_one_sentence(project):
     (project / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"Could not write .*file/out"), files.new_folder(project / "file" / "out"):
+    with (
+        pytest.raises(UserError, match=r"Could not write .*file/out"),
+        files.new_folder(project / "file" / "out"),
+    ):
         pass
     assert leftovers(project) == []
 
@@ -77,7 +80,10 @@ def test_an_unwritable_place_is_one_sentence(project):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder_is_one_sentence(project):
     (project / "locked").mkdir(mode=0o500)
-    with pytest.raises(UserError, match="Permission denied"), files.new_folder(project / "locked" / "out"):
+    with (
+        pytest.raises(UserError, match="Permission denied"),
+        files.new_folder(project / "locked" / "out"),
+    ):
         pass
 
 
@@ -107,7 +113,11 @@ def writer(project):
     def start():
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-c", WRITER]
-        running.append(subprocess.Popen(command, cwd=project, env=environment, stdin=PIPE, stdout=PIPE, text=True))
+        running.append(
+            subprocess.Popen(
+                command, cwd=project, env=environment, stdin=PIPE, stdout=PIPE, text=True
+            )
+        )
         assert running[-1].stdout.readline() == "writing\n"
         return running[-1]
 
@@ -195,7 +205,9 @@ def test_json_is_standard_at_infinity_and_comes_back(project):
 def test_broken_json_is_one_sentence(project, text):
     path = project / "a.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"Could not read .*a\.json.* after a crash, `make recover` first"):
+    with pytest.raises(
+        UserError, match=r"Could not read .*a\.json.* after a crash, `make recover` first"
+    ):
         files.read_json(path)
     with pytest.raises(UserError, match="Could not read"):
         files.read_json(project / "absent.json")
@@ -210,7 +222,9 @@ def test_csv_keeps_the_columns_in_order_of_appearance(project):
         files.read_csv(project / "absent.csv")
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n3", "a,b\n1,2\n3,4", "a,b\n1\n", "a\n1,2\n", 'a\n"1\n', "a\n\x00\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n3", "a,b\n1,2\n3,4", "a,b\n1\n", "a\n1,2\n", 'a\n"1\n', "a\n\x00\x00"]
+)
 def test_a_cut_csv_is_one_sentence(project, text):
     """The last cell of a file that was cut may look like a number, too."""
     path = project / "a.csv"

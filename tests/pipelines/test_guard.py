@@ -30,21 +30,29 @@ def test_a_project_as_it_is_shipped_passes(project):
 
 def test_a_private_output_that_would_be_pushed_is_named(project):
     change(project, f"{PRIVATE}: {{push: false}}", PRIVATE)
-    assert guard.problems() == [f"{PRIVATE} (train) is not on the release list and lacks `push: false`."]
+    assert guard.problems() == [
+        f"{PRIVATE} (train) is not on the release list and lacks `push: false`."
+    ]
 
 
 def test_a_private_output_without_a_cache_is_named(project):
     """`dvc exp push` puts such a one into a Git commit, whatever `push` says."""
     change(project, "push: false", "push: false, cache: false")
-    assert guard.problems() == [f"{PRIVATE} is private and `cache: false`: `dvc exp push` would put it into Git."]
+    assert guard.problems() == [
+        f"{PRIVATE} is private and `cache: false`: `dvc exp push` would put it into Git."
+    ]
 
 
-@pytest.mark.parametrize("folder", [folder for folder in guard.GENERATED if folder not in ("raw", *guard.OF_DVC)])
+@pytest.mark.parametrize(
+    "folder", [folder for folder in guard.GENERATED if folder not in ("raw", *guard.OF_DVC)]
+)
 def test_a_private_folder_that_git_would_add_is_named(project, folder):
     lines = (project.path / ".gitignore").read_text().splitlines()
     lines.remove(f"/{folder}/")
     (project.path / ".gitignore").write_text("\n".join(lines))
-    assert guard.problems() == [f"{folder}/probe would be added by `git add -A`: .gitignore misses it."]
+    assert guard.problems() == [
+        f"{folder}/probe would be added by `git add -A`: .gitignore misses it."
+    ]
 
 
 def test_a_private_file_that_git_tracks_is_named(project):
@@ -55,7 +63,10 @@ def test_a_private_file_that_git_tracks_is_named(project):
 
 @pytest.mark.parametrize("name", ["docs/client.txt", "Ähre.md", "state.json", "c0.zip"])
 def test_a_private_key_that_git_would_add_is_named(project, name):
-    content = {"state.json": json.dumps({"root_pri_key": pem()}).encode(), "c0.zip": zipped({"a.txt": pem().encode()})}
+    content = {
+        "state.json": json.dumps({"root_pri_key": pem()}).encode(),
+        "c0.zip": zipped({"a.txt": pem().encode()}),
+    }
     (project.path / name).parent.mkdir(exist_ok=True)
     (project.path / name).write_bytes(content.get(name, pem("RSA ").encode()))
     (line,) = guard.problems()
@@ -69,7 +80,9 @@ def test_a_private_key_that_git_would_add_is_named(project, name):
 
 
 @pytest.mark.parametrize("name", ["client.key", "cert.json", ".env", "id_rsa", "secrets/c0.secret"])
-def test_a_file_of_secrets_is_ignored_by_git_and_named_when_it_is_tracked_all_the_same(project, name):
+def test_a_file_of_secrets_is_ignored_by_git_and_named_when_it_is_tracked_all_the_same(
+    project, name
+):
     (project.path / name).parent.mkdir(exist_ok=True)
     (project.path / name).write_text("secret")
     assert name not in project.git("add", "-A", "-n")
@@ -88,7 +101,9 @@ def test_the_projects_own_files_hold_no_key():
 
 
 def project_files(*options: str) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", *options], cwd=ROOT, text=True, capture_output=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", *options], cwd=ROOT, text=True, capture_output=True, check=True
+    )
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
@@ -96,7 +111,9 @@ def test_a_private_folder_that_a_user_puts_where_git_would_add_it_is_named(proje
     monkeypatch.setenv(paths.LEDGERS, "books")
     (project.path / ".dvc/config.local").write_text("[cache]\n    dir = ../store\n")
     ledgers, cache = guard.problems()
-    assert ledgers.startswith("books, the folder of the ledgers (FEDLENS_LEDGERS), would be added by `git add -A`.")
+    assert ledgers.startswith(
+        "books, the folder of the ledgers (FEDLENS_LEDGERS), would be added by `git add -A`."
+    )
     assert "store, the folder of DVC's cache, would be added by `git add -A`." in cache
     with (project.path / ".gitignore").open("a") as file:
         file.write("/books/\n/store/\n")

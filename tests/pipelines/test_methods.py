@@ -5,7 +5,9 @@ from pipelines.config.training import BASELINES
 def test_every_baseline_that_is_not_a_module_of_its_own_is_known():
     from pathlib import Path
 
-    modules = {path.stem for path in (Path(methods.__file__).parent / "federation/algorithms").glob("*.py")}
+    modules = {
+        path.stem for path in (Path(methods.__file__).parent / "federation/algorithms").glob("*.py")
+    }
     alone = {*methods.AT_HOME, "single", "pooled"}
     assert {methods.module(name) for name in BASELINES if name not in alone} <= modules
 

@@ -45,18 +45,29 @@ def source(client: str, seed: int) -> noise.Noise:
 
 
 def nobody(space: Space) -> Images:
-    return Images(np.empty((0, *space.shape), np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
+    return Images(
+        np.empty((0, *space.shape), np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+    )
 
 
 @contextmanager
 def arguments(module, name: str):
     """The first argument of every call of `module.name`, which goes on as before."""
     seen, real = [], getattr(module, name)
-    with mock.patch.object(module, name, lambda first, *others: seen.append(first) or real(first, *others)):
+    with mock.patch.object(
+        module, name, lambda first, *others: seen.append(first) or real(first, *others)
+    ):
         yield seen
 
 
-MOMENTS = {"centre": 0.3, "cutoff": 4, "clip": 2.0, "count_weight": 0.5, "residual_clip": 1.5, "inflation": 1.0}
+MOMENTS = {
+    "centre": 0.3,
+    "cutoff": 4,
+    "clip": 2.0,
+    "count_weight": 0.5,
+    "residual_clip": 1.5,
+    "inflation": 1.0,
+}
 MOMENTS |= {"contrast": 1.0, "first_share": 0.6, "low_epsilon": None}
 
 
@@ -78,7 +89,13 @@ def moments(release: int) -> Callable:
 def vote_sums(client: str, seed: int) -> np.ndarray:
     """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
     k, batch, steps = 20, 10, 4
-    asked = {"teachers": 4, "teacher_warmup": 0, "teacher_hidden": 4, "clip": 0.0, "labels": "uniform"}
+    asked = {
+        "teachers": 4,
+        "teacher_warmup": 0,
+        "teacher_hidden": 4,
+        "clip": 0.0,
+        "labels": "uniform",
+    }
     settings = Datalens(**{**DATALENS, **asked, "steps": steps, "batch": batch, "top_k": k})
     space = Space(height=28, width=28, channels=1, classes=3)
     plan = datalens.plan(settings, BUDGET, space)
@@ -94,7 +111,9 @@ def vote_sums(client: str, seed: int) -> np.ndarray:
 def noisy_step(client: str, seed: int) -> np.ndarray:
     """One step from zero weights with learning rate 1: minus noise over the expected lot."""
     clip, lot = 0.5, 10.0
-    settings = Dpsgd(**{**DPSGD, "rounds": 1, "local_steps": 1, "expected_lot": lot, "clipping_norm": clip})
+    settings = Dpsgd(
+        **{**DPSGD, "rounds": 1, "local_steps": 1, "expected_lot": lot, "clipping_norm": clip}
+    )
     account = Account(BUDGET.epsilon, BUDGET.delta, settings)
     model = classifiers.build("mlp", shape=(28, 28, 1), classes=10, seed=seed)
     zeros = {name: np.zeros_like(array) for name, array in state_of(model).items()}
@@ -110,7 +129,9 @@ def embeddings(client: str, seed: int) -> np.ndarray:
     settings = DpMerf(**block, steps=1, batch=40, learning_rate=1e-3)
     plan = dp_merf.plan(settings, BUDGET, Space(height=4, width=4, channels=1, classes=12))
     released, real = [], dp_merf.release
-    with mock.patch.object(dp_merf, "release", lambda *a, **k: released.append(real(*a, **k)) or released[-1]):
+    with mock.patch.object(
+        dp_merf, "release", lambda *a, **k: released.append(real(*a, **k)) or released[-1]
+    ):
         dp_merf.fit(nobody(plan.space), plan, source(client, seed), seed)
     return released[0].ravel() * BUDGET.mu / math.hypot(1.0, 0.5)
 
@@ -119,8 +140,16 @@ def teacher_steps(client: str, seed: int) -> np.ndarray:
     """Two steps of learning rate 1 without momentum or averaging: minus noise over the noisy count."""
     share, clip = 0.6, 0.5
     warm = {"images": 20, "epochs": 1, "batch": 20, "learning_rate": 1e-9}
-    block = {"teacher_share": share, "steps": 2, "clipping_norm": clip, "learning_rate": 1.0, "momentum": 0.0}
-    settings = DpTeacher(**MOMENTS, **block, averaging=0.0, classifier="mlp", augmentation=None, warm_start=warm)
+    block = {
+        "teacher_share": share,
+        "steps": 2,
+        "clipping_norm": clip,
+        "learning_rate": 1.0,
+        "momentum": 0.0,
+    }
+    settings = DpTeacher(
+        **MOMENTS, **block, averaging=0.0, classifier="mlp", augmentation=None, warm_start=warm
+    )
     plan = dp_teacher.plan(settings, BUDGET, Space(height=28, width=28, channels=1, classes=10))
     sums = []
 
@@ -130,7 +159,9 @@ def teacher_steps(client: str, seed: int) -> np.ndarray:
 
     with mock.patch.object(dp_teacher, "clipped_sum", nothing):
         state = dp_teacher.fit(nobody(plan.space), plan, source(client, seed), seed)
-    moved = np.concatenate([(sums[1][name] - sums[0][name]).numpy().ravel() for name in sums[0]]).astype(np.float64)
+    moved = np.concatenate(
+        [(sums[1][name] - sums[0][name]).numpy().ravel() for name in sums[0]]
+    ).astype(np.float64)
     return moved * float(state["count"]) * math.sqrt(share) * BUDGET.mu / (math.sqrt(2) * clip)
 
 

@@ -28,7 +28,12 @@ def release(epsilon=10.0, data="d", seed=0) -> Release:
         parameters={"seed": seed},
         data=data,
         cost={"kind": "gaussian", "mu": 1.0} if formal else {"kind": "none"},
-        statement={"epsilon": epsilon, "delta": 1e-5, "guarantee": "formal" if formal else "none", "not": ("x",)},
+        statement={
+            "epsilon": epsilon,
+            "delta": 1e-5,
+            "guarantee": "formal" if formal else "none",
+            "not": ("x",),
+        },
     )
 
 
@@ -60,13 +65,17 @@ def test_a_card_that_says_what_the_ledger_says_passes(params, found, epsilon):
 def test_a_release_that_no_ledger_knows_is_named(params, found):
     card = entered(params, "c0", release())
     (line,) = found(EXPORT, {**card, "release": "0" * 32})
-    assert line.startswith(f"{EXPORT} names a release that is not entered as made in the ledger of c0.")
+    assert line.startswith(
+        f"{EXPORT} names a release that is not entered as made in the ledger of c0."
+    )
     assert found(EXPORT.replace("c0", "c1"), card)  # another client's
     assert found(EXPORT.replace("c0", "left"), card)  # no longer on the roster
     assert found(EXPORT, {**card, "release": release().fingerprint})
 
 
-@pytest.mark.parametrize("card", [None, {}, {"privacy": {"epsilon": 1.0}}, {"epsilon_max": 1.0, "releases": {}}])
+@pytest.mark.parametrize(
+    "card", [None, {}, {"privacy": {"epsilon": 1.0}}, {"epsilon_max": 1.0, "releases": {}}]
+)
 def test_a_folder_without_a_release_is_named(params, found, card):
     (line,) = found(EXPORT, card)
     assert EXPORT in line and "release" in line
@@ -79,7 +88,9 @@ def test_a_release_that_was_opened_but_never_made_does_not_count(params, found):
     assert found(EXPORT, card) == []
 
 
-@pytest.mark.parametrize("change", [{"epsilon": 1.0}, {"delta": 1e-6}, {"guarantee": "strong"}, {"more": 1}])
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 1.0}, {"delta": 1e-6}, {"guarantee": "strong"}, {"more": 1}]
+)
 def test_a_card_that_states_another_privacy_is_named(params, found, change):
     card = entered(params, "c0", release())
     (line,) = found(EXPORT, {**card, "privacy": {**card["privacy"], **change}})
@@ -87,7 +98,10 @@ def test_a_card_that_states_another_privacy_is_named(params, found, change):
 
 
 def test_an_initial_model_answers_for_all_its_clients(params, found):
-    named = {client: entered(params, client, release(e))["release"] for client, e in (("c0", 10.0), ("c1", 3.0))}
+    named = {
+        client: entered(params, client, release(e))["release"]
+        for client, e in (("c0", 10.0), ("c1", 3.0))
+    }
     told = {"epsilon_max": 10.0, "guarantee": "formal", "releases": named}
     assert found(INITIAL, told) == []
     assert "states another privacy" in found(INITIAL, {**told, "epsilon_max": 3.0})[0]
@@ -95,7 +109,10 @@ def test_an_initial_model_answers_for_all_its_clients(params, found):
 
 
 def test_an_initial_model_made_from_one_set_without_guarantee_has_none(params, found):
-    named = {client: entered(params, client, release(e))["release"] for client, e in (("c0", 10.0), ("c1", math.inf))}
+    named = {
+        client: entered(params, client, release(e))["release"]
+        for client, e in (("c0", 10.0), ("c1", math.inf))
+    }
     assert found(INITIAL, {"epsilon_max": "inf", "guarantee": "none", "releases": named}) == []
     assert found(INITIAL, {"epsilon_max": "inf", "guarantee": "formal", "releases": named})
 
@@ -108,7 +125,9 @@ def test_a_tampered_ledger_is_one_sentence(params, found):
     assert "the chain is broken" in line
 
 
-def test_a_public_name_follows_the_secret_and_the_place_and_nothing_of_the_records(params, tmp_path):
+def test_a_public_name_follows_the_secret_and_the_place_and_nothing_of_the_records(
+    params, tmp_path
+):
     first = entered(params, "c0", release(data="d"))["release"]
     (tmp_path / "ledgers/digits/c0.jsonl").unlink()
     (tmp_path / "ledgers/digits/c0.head").unlink()

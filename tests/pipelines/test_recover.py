@@ -29,7 +29,9 @@ def _made(_checkout, tmp_path_factory):
     """A checkout after one release. DVC's databases lie beside it, not where all checkouts of the machine have them."""
     path = tmp_path_factory.mktemp("made") / "fedlens"
     shutil.copytree(_checkout, path)
-    (path / ".dvc/config.local").write_text(f"[core]\n    site_cache_dir = {path.parent / 'site'}\n")
+    (path / ".dvc/config.local").write_text(
+        f"[core]\n    site_cache_dir = {path.parent / 'site'}\n"
+    )
     Within(path).repro(CELL)
     return path
 
@@ -44,7 +46,9 @@ def made(_made, tmp_path, monkeypatch) -> Within:
 
 
 def contents(project) -> dict:
-    return {str(file): file.read_bytes() for file in sorted(project.path.rglob("*")) if file.is_file()}
+    return {
+        str(file): file.read_bytes() for file in sorted(project.path.rglob("*")) if file.is_file()
+    }
 
 
 def command(project) -> subprocess.CompletedProcess:
@@ -78,7 +82,10 @@ def test_what_was_torn_is_named_and_the_ledgers_vouch(made):
         (made.path / file).write_text("")
     done = command(made)
     assert done.returncode == 0 and done.stderr == ""
-    assert "dvc.lock, which was cut off" in done.stdout and ".dvc/tmp/rwlock, left by a DVC that died" in done.stdout
+    assert (
+        "dvc.lock, which was cut off" in done.stdout
+        and ".dvc/tmp/rwlock, left by a DVC that died" in done.stdout
+    )
     assert done.stdout.endswith(" The ledgers are whole: 1 release, nothing was spent.\n")
     assert command(made).stdout == "Nothing to recover.\n"
 
@@ -90,19 +97,28 @@ def test_dvc_takes_what_is_left_of_its_file_wherever_it_was_cut_off(made):
     for end in range(0, len(whole), 97):
         results.write_text(whole[:end])
         [*recover._results()]
-        content = YAML(typ="safe").load(results.read_text()) if results.exists() else {"schema": "2.0"}
+        content = (
+            YAML(typ="safe").load(results.read_text()) if results.exists() else {"schema": "2.0"}
+        )
         left = content.get("stages", {})
         begun = sum(f"\n  {name}:" in whole[:end] for name in stages)
         assert content["schema"] == "2.0" and max(0, begun - 1) <= len(left) <= begun
-        assert all(left[name] == stages[name] for name in list(left)[:-1])  # the last may be cut where it still parses
+        assert all(
+            left[name] == stages[name] for name in list(left)[:-1]
+        )  # the last may be cut where it still parses
     assert begun == len(stages) == 3
 
 
-@pytest.mark.parametrize("place", ["within the last stage", "around the last stage", "between two stages"])
+@pytest.mark.parametrize(
+    "place", ["within the last stage", "around the last stage", "between two stages"]
+)
 def test_marks_of_a_merge_are_left_to_whoever_merges(made, place):
     results = made.path / "dvc.lock"
     whole = results.read_text()
-    second, last = (whole.rindex(f"\n  {name}:") + 1 for name in list(YAML(typ="safe").load(whole)["stages"])[1:])
+    second, last = (
+        whole.rindex(f"\n  {name}:") + 1
+        for name in list(YAML(typ="safe").load(whole)["stages"])[1:]
+    )
     begin, end = {
         "within the last stage": (whole.rindex("    deps:"), len(whole)),
         "around the last stage": (last, len(whole)),
@@ -134,7 +150,10 @@ def test_every_stage_comes_back_from_the_run_cache_and_nothing_is_spent(made):
     ledger = made.path / "ledgers/own/c0.jsonl"
     entries, results = ledger.read_bytes(), made.path / "dvc.lock"
     whole = results.read_text()
-    for file, content in ((made.path / ".dvc/tmp/rwlock", ""), (results, whole[: whole.index(" md5: ") + 3])):
+    for file, content in (
+        (made.path / ".dvc/tmp/rwlock", ""),
+        (results, whole[: whole.index(" md5: ") + 3]),
+    ):
         file.write_text(content)
         refused = made.dvc("repro", CELL, ok=False)
         assert refused.returncode != 0 and file.name in refused.stderr + refused.stdout
@@ -175,7 +194,9 @@ def test_files_that_dvc_had_not_yet_renamed_go(made):
 
 
 def test_a_cached_file_that_was_cut_off_goes_and_protected_ones_are_not_read(made):
-    cached = [file for file in (made.path / ".dvc/cache/files/md5").glob("*/*") if file.stat().st_size > 3]
+    cached = [
+        file for file in (made.path / ".dvc/cache/files/md5").glob("*/*") if file.stat().st_size > 3
+    ]
     torn, empty, unprotected = cached[:3]
     for file in (torn, empty, unprotected):
         file.chmod(0o644)
@@ -195,7 +216,9 @@ def test_a_broken_database_of_hashes_is_computed_anew(made):
     assert made.repro(CELL) == [] and recover.recover() == []
 
 
-def test_ours_are_folders_in_the_making_and_a_ledgers_torn_line_and_what_a_made_release_had_needed(made):
+def test_ours_are_folders_in_the_making_and_a_ledgers_torn_line_and_what_a_made_release_had_needed(
+    made,
+):
     partial, ledger = made.path / ".scratch/partial/clients.x", made.path / "ledgers/own/c0.jsonl"
     store = next((made.path / "ledgers/own/releases").iterdir())
     unfinished = store.with_name(f".{store.name}.unfinished")

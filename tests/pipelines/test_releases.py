@@ -18,10 +18,18 @@ DELTA = 1e-5
 def test_where_one_ledger_refuses_nobody_is_charged(tmp_path):
     """The refusing client comes last: those before it were asked, and nothing was entered."""
     mu = Budget(10.0, DELTA).mu
-    one = Release("dpsgd", 1, {}, "d", {"kind": "gaussian", "mu": mu}, {"epsilon": 10.0, "delta": DELTA, "mu": mu})
+    one = Release(
+        "dpsgd",
+        1,
+        {},
+        "d",
+        {"kind": "gaussian", "mu": mu},
+        {"epsilon": 10.0, "delta": DELTA, "mu": mu},
+    )
     caps = {"c0": None, "c1": 1.0}
     ledgers = {
-        name: Ledger(tmp_path / f"{name}.jsonl", delta=DELTA, lifetime_epsilon=cap) for name, cap in caps.items()
+        name: Ledger(tmp_path / f"{name}.jsonl", delta=DELTA, lifetime_epsilon=cap)
+        for name, cap in caps.items()
     }
     with pytest.raises(UserError, match=r"above its lifetime_epsilon of 1\. Nothing was spent"):
         releases.made_once(ledgers, dict.fromkeys(ledgers, one), lambda folder: None)
@@ -32,7 +40,10 @@ def released(folder, shares: dict[str, dict], make=lambda folder: None):
     """A joint release of clients, or one client's: {client: parameters}."""
     cost = {"kind": "gaussian", "mu": 1.0}
     about = {"epsilon": 10.0, "delta": DELTA, "guarantee": "formal"}
-    parts = {name: Release("dpsgd", 1, {"seed": 0, **its}, "d", cost, about) for name, its in shares.items()}
+    parts = {
+        name: Release("dpsgd", 1, {"seed": 0, **its}, "d", cost, about)
+        for name, its in shares.items()
+    }
     ledgers = {name: Ledger(folder / f"{name}.jsonl", delta=DELTA) for name in parts}
     store = releases.made_once(ledgers, parts, make)
     return store, releases.unfinished(ledgers, parts)
@@ -42,7 +53,10 @@ def test_of_each_closed_release_its_store_is_known_and_what_it_had_needed(tmp_pa
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "ledgers"
     alone, _ = released(folder, {"c1": {}})
-    joint = [released(folder, {name: {"client": name, "step": step} for name in ("c0", "c1")}) for step in (1, 2)]
+    joint = [
+        released(folder, {name: {"client": name, "step": step} for name in ("c0", "c1")})
+        for step in (1, 2)
+    ]
     assert releases.unstored(folder) == [] and releases.outlived(folder) == []
     (store, unfinished), (other, _) = joint
     unfinished.mkdir()
@@ -73,7 +87,10 @@ def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
     derived = Identity(consequences=frozenset({"sigma"}))
     about = {"epsilon": 10.0, "delta": DELTA, "guarantee": "formal"}
     cost = {"kind": "gaussian", "mu": mu}
-    parts = {name: Release("m", 1, {"client": name, **sigma}, "d", cost, about, derived) for name in ("c0", "c1")}
+    parts = {
+        name: Release("m", 1, {"client": name, **sigma}, "d", cost, about, derived)
+        for name in ("c0", "c1")
+    }
     return {name: Ledger(folder / f"{name}.jsonl", delta=DELTA) for name in parts}, parts
 
 
@@ -102,7 +119,9 @@ def test_where_a_made_result_is_gone_nobody_is_charged(tmp_path, monkeypatch):
     assert [ledger.entries() for ledger in ledgers.values()] == before
 
 
-def test_ledgers_on_another_file_system_are_refused_before_anything_is_charged(tmp_path, monkeypatch):
+def test_ledgers_on_another_file_system_are_refused_before_anything_is_charged(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     elsewhere = Path("/dev/shm")
     if not os.access(elsewhere, os.W_OK) or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
@@ -127,7 +146,9 @@ def test_a_result_is_on_the_disk_before_the_ledger_says_that_it_was_made(tmp_pat
         real(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    store = releases.made_once(ledgers, parts, lambda folder: (folder / "model").write_bytes(b"weights"))
+    store = releases.made_once(
+        ledgers, parts, lambda folder: (folder / "model").write_bytes(b"weights")
+    )
     names = [Path(path).name for path in flushed]
     closing = max(place for place, name in enumerate(names) if name == "c0.jsonl")
     assert names.index("model") < names.index(store.parent.name) < closing

@@ -41,7 +41,10 @@ def test_what_is_staged_and_then_changed_or_removed_is_given_as_git_has_it(small
     small.git("add", "-A")
     (small.path / "changed").write_text("other")
     (small.path / "removed").unlink()
-    assert dict(repository.staged_apart(small.path)) == {"changed": b"changed", "removed": b"removed"}
+    assert dict(repository.staged_apart(small.path)) == {
+        "changed": b"changed",
+        "removed": b"removed",
+    }
 
 
 def test_links_submodules_and_names_that_are_only_announced_have_no_content_of_their_own(small):
@@ -67,7 +70,10 @@ def test_both_sides_of_a_merge_are_given(small):
         small.git("add", "-A")
         small.git("commit", "-qm", branch)
     small.run("git", "merge", "-q", "--allow-unrelated-histories", "one", ok=False)
-    assert {content for name, content in repository.staged_apart(small.path) if name == "file"} == {b"1", b"2"}
+    assert {content for name, content in repository.staged_apart(small.path) if name == "file"} == {
+        b"1",
+        b"2",
+    }
 
 
 def test_a_folder_is_taken_unless_its_repository_ignores_it(small, tmp_path):
@@ -88,7 +94,9 @@ def test_a_folder_whose_own_name_alone_is_ignored_is_taken(small):
 
 
 def test_what_git_cannot_say_is_a_sentence(small, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match=r"Git cannot say what it would take of .*: not a git repository"):
+    with pytest.raises(
+        UserError, match=r"Git cannot say what it would take of .*: not a git repository"
+    ):
         repository.takes(tmp_path)
     (small.path / ".git/config").write_text("[core\n")
     with pytest.raises(UserError, match="Git cannot say"):

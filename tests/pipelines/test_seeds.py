@@ -16,7 +16,9 @@ def test_a_seed_has_31_bits_and_repeats(seed, names):
 
 
 def test_every_operation_client_and_seed_has_its_own():
-    cells = itertools.product((1, 2), ("partition", "train_generator"), ("digits", "mnist"), ("c0", "c1", "c10"))
+    cells = itertools.product(
+        (1, 2), ("partition", "train_generator"), ("digits", "mnist"), ("c0", "c1", "c10")
+    )
     seeds = [derive(seed, *names) for seed, *names in cells]
     assert len(set(seeds)) == len(seeds)
     assert derive(1, "c0") != derive(1, "c", 0) != derive(1)

@@ -40,7 +40,9 @@ def committed(project) -> list[str]:
 def summed(folder) -> None:
     """SHA256SUMS as one makes them who changed a file."""
     names = sorted(set(uploads.EXPORT) - {uploads.SUMS})
-    (folder / uploads.SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names))
+    (folder / uploads.SUMS).write_text(
+        "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
+    )
 
 
 def test_what_the_stages_write_passes(project):
@@ -78,7 +80,10 @@ def test_a_file_too_many_is_named(project, path, name):
 def test_sums_that_name_too_little_or_too_much_are_named(project):
     sums = project.path / EXPORT / uploads.SUMS
     whole = sums.read_text()
-    sums.write_text("".join(line for line in whole.splitlines(True) if "card.md" not in line) + f"{'0' * 64}  more\n")
+    sums.write_text(
+        "".join(line for line in whole.splitlines(True) if "card.md" not in line)
+        + f"{'0' * 64}  more\n"
+    )
     lines = committed(project)
     assert [line.split(".  ")[0].split(". Make")[0] for line in lines] == [
         f"{EXPORT}/SHA256SUMS does not name card.md",
@@ -103,4 +108,7 @@ def test_a_private_key_in_what_may_leave_is_named(project, path):
     name = sorted(project.path.joinpath(path).iterdir())[0].name
     (project.path / path / name).write_text(pem("EC "))
     lines = committed(project)
-    assert any(line.startswith(f"{path}/{name} holds a private key, and it lies where `dvc push`") for line in lines)
+    assert any(
+        line.startswith(f"{path}/{name} holds a private key, and it lies where `dvc push`")
+        for line in lines
+    )

@@ -55,8 +55,14 @@ PARAMETERS = {
         lambda p: p["clients"].update({"a/b": {"epsilon": 1.0}}),
         "must be a name of letters, digits and underscores, and none of DVC's own, nfiles and size. Got 'a/b' instead.",
     ),
-    "client without a shard": (lambda p: p["clients"].update({"c9": {"epsilon": 1.0}}), "'partition.clients'"),
-    "data set without a profile": (lambda p: p.update(datasets=["other"]), "a block under 'profiles'"),
+    "client without a shard": (
+        lambda p: p["clients"].update({"c9": {"epsilon": 1.0}}),
+        "'partition.clients'",
+    ),
+    "data set without a profile": (
+        lambda p: p.update(datasets=["other"]),
+        "a block under 'profiles'",
+    ),
     "unknown generator setting": (
         lambda p: p["profiles"]["own"]["dp_moments"].update(clipp=1),
         "The 'clipp' parameter of synthesis.dp_moments (profile own) is unknown, did you mean 'clip'?",
@@ -65,7 +71,10 @@ PARAMETERS = {
         lambda p: p["profiles"]["own"].update(source="folder", shape=[8, 8, 4]),
         "The 'shape' parameter of profiles.own must be [height, width, 1 or 3] for an image folder. Got [8, 8, 4]",
     ),
-    "missing key": (lambda p: p["fine_tune"].pop("epochs"), "The 'epochs' parameter of fine_tune is missing."),
+    "missing key": (
+        lambda p: p["fine_tune"].pop("epochs"),
+        "The 'epochs' parameter of fine_tune is missing.",
+    ),
 }
 
 
@@ -95,8 +104,20 @@ def test_a_name_outside_the_roster(checkout):
 
 
 def test_an_algorithm_of_another_stage(checkout):
-    refuses(checkout, "train_dp_baseline", "--algorithm", "fedavg", says="must be one of ['dpsgd']. Got 'fedavg'")
-    refuses(checkout, "train_baseline", "--algorithm", "dpsgd", says="['random_init', 'fedavg']. Got 'dpsgd'")
+    refuses(
+        checkout,
+        "train_dp_baseline",
+        "--algorithm",
+        "fedavg",
+        says="must be one of ['dpsgd']. Got 'fedavg'",
+    )
+    refuses(
+        checkout,
+        "train_baseline",
+        "--algorithm",
+        "dpsgd",
+        says="['random_init', 'fedavg']. Got 'dpsgd'",
+    )
 
 
 def write_raw(project, **changes):
@@ -136,21 +157,31 @@ def test_labels_outside_the_declared_list(checkout):
 
 def test_images_of_another_shape(checkout):
     write_raw(checkout, images=np.zeros((150, 9, 8), np.uint8))
-    refuses(checkout, "prepare", says="The 'shape' parameter of profiles.own must be the images' own, [9, 8, 1].")
+    refuses(
+        checkout,
+        "prepare",
+        says="The 'shape' parameter of profiles.own must be the images' own, [9, 8, 1].",
+    )
 
 
 def test_more_clients_than_records(checkout):
     names = [f"c{i}" for i in range(200)]
     checkout.edit(lambda p: p["partition"].update(clients=names, scheme="dirichlet", small=None))
     checkout.stage("prepare", "--dataset", "own")
-    refuses(checkout, "partition", says="at most as many clients as there are training records. Got 200 clients for 90")
+    refuses(
+        checkout,
+        "partition",
+        says="at most as many clients as there are training records. Got 200 clients for 90",
+    )
     assert not (checkout.path / SHARDS).exists()
 
 
 def test_too_few_records_for_everyone(checkout):
     checkout.edit(lambda p: p["partition"].update(min_records=100, scheme="iid"))
     checkout.stage("prepare", "--dataset", "own")
-    refuses(checkout, "partition", says="The 'min_records' parameter of partition must be reachable")
+    refuses(
+        checkout, "partition", says="The 'min_records' parameter of partition must be reachable"
+    )
 
 
 def test_a_folder_that_cannot_be_written(checkout):
@@ -172,7 +203,11 @@ def test_a_disk_that_fills(checkout):
 
 
 def test_a_stage_without_its_input(checkout):
-    refuses(checkout, "partition", says="data/private/own/prepared/pool.npz is missing. Run the stage that makes it")
+    refuses(
+        checkout,
+        "partition",
+        says="data/private/own/prepared/pool.npz is missing. Run the stage that makes it",
+    )
 
 
 def test_a_weak_plan_is_refused_with_what_would_work(checkout):
@@ -186,4 +221,9 @@ def test_the_plan_is_made_before_anything_private_is_read(checkout):
     """No shard exists, yet the refusal is about the plan."""
     checkout.edit(lambda p: p["profiles"]["own"]["datalens"].update(top_k=65))
     arguments = ("--client", "c0", "--generator", "datalens")
-    refuses(checkout, "train_generator", *arguments, says="must be at most the 64 pixels of an image. Got 65")
+    refuses(
+        checkout,
+        "train_generator",
+        *arguments,
+        says="must be at most the 64 pixels of an image. Got 65",
+    )

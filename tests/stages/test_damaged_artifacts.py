@@ -45,11 +45,20 @@ READS = {  # stage and client: (files it reads, the folder it writes)
     ("partition",): ([paths.prepared("own") / "pool.npz"], paths.shards("own")),
     ("train_generator", "c0"): ([SHARD / "train.npz"], paths.generator("own", "c0", GENERATOR)),
     ("export_synthetic", "c0"): (
-        [paths.generator("own", "c0", GENERATOR) / name for name in ("generator.safetensors", "release.json")],
+        [
+            paths.generator("own", "c0", GENERATOR) / name
+            for name in ("generator.safetensors", "release.json")
+        ],
         SYNTHETIC,
     ),
     ("check_quality", "c0"): (
-        [SYNTHETIC / "images.npz", SHARD / "train.npz", SHARD / "validation.npz", SHARD / "test.npz", TEST],
+        [
+            SYNTHETIC / "images.npz",
+            SHARD / "train.npz",
+            SHARD / "validation.npz",
+            SHARD / "test.npz",
+            TEST,
+        ],
         paths.quality("own", "c0", GENERATOR),
     ),
     ("meta_train",): ([SYNTHETIC / "images.npz", SYNTHETIC / "card.json"], INITIAL),
@@ -102,10 +111,13 @@ ARRAYS = {
 def spoilt(path):
     """{name: how it is done} for a file of this kind."""
     if path.suffix == ".json":
-        return DAMAGES | {name: lambda path, text=text: path.write_text(text) for name, text in JSON.items()}
+        return DAMAGES | {
+            name: lambda path, text=text: path.write_text(text) for name, text in JSON.items()
+        }
     if path.suffix == ".safetensors":
         return DAMAGES | {
-            name: lambda path, arrays=arrays: write_arrays(path, arrays) for name, arrays in ARRAYS.items()
+            name: lambda path, arrays=arrays: write_arrays(path, arrays)
+            for name, arrays in ARRAYS.items()
         }
     if path.name == "pool.npz":
         # dealt as it is: prepare alone holds it to the profile

@@ -57,11 +57,16 @@ class Cell:
         """Runs the stage even where DVC sees no change (-f): then its release comes from the ledger's store."""
         command = [sys.executable, "-m", "dvc", "repro", "-f", "-s", self.target]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, cwd=self.project.path, env=ENV, start_new_session=True, **silent)
+        return subprocess.Popen(
+            command, cwd=self.project.path, env=ENV, start_new_session=True, **silent
+        )
 
     def making(self, wait: bool = False) -> bool:
         """Whether a process holds the release's lock; with `wait`, once none does."""
-        with contextlib.suppress(FileNotFoundError), self.ledger.path.with_suffix(".making").open() as lock:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            self.ledger.path.with_suffix(".making").open() as lock,
+        ):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
@@ -110,7 +115,9 @@ def torn(project: Project) -> bool:
     try:
         if locks.exists():
             json.loads(locks.read_text())
-        return results.exists() and "schema" not in (YAML(typ="safe").load(results.read_text()) or {})
+        return results.exists() and "schema" not in (
+            YAML(typ="safe").load(results.read_text()) or {}
+        )
     except (ValueError, YAMLError):
         return True
 
@@ -156,7 +163,10 @@ def test_kills_make_one_release(checkout, generator, client, other, asked):
     check(cell)
     assert [entry["event"] for entry in cell.ledger.entries()] == ["open", "close"]
     assert leftovers(checkout) == []
-    assert names(cell.output) == names(whole.output) and len(names(checkout.path / "ledgers/own/releases")) == 2
+    assert (
+        names(cell.output) == names(whole.output)
+        and len(names(checkout.path / "ledgers/own/releases")) == 2
+    )
     state, about = release.load(cell.output)
     assert cell.ledger.statement(about["fingerprint"])["guarantee"] == "formal"
     assert set(state) == set(release.load(whole.output)[0])

@@ -17,7 +17,9 @@ def rounds_logged(folder) -> list[str]:
 
 
 def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
-    shipped = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["dp_baselines"]["algorithms"]
+    shipped = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["dp_baselines"][
+        "algorithms"
+    ]
     assert sorted(shipped) == sorted(DP_BASELINES)
     within.edit(lambda params: params["dp_baselines"].update(algorithms=list(DP_BASELINES)))
     for stage in ("prepare", "partition"):
@@ -28,13 +30,19 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
         results = json.loads((folder / "results.json").read_text())
         assert results["guarantee"] == "formal" and results["candidates"] == 1
         tested = (folder / "rounds.csv").read_text().splitlines()[1:]
-        assert [line.partition(",")[0] for line in tested] == [str(len(rounds_logged(folder)))], name
+        assert [line.partition(",")[0] for line in tested] == [str(len(rounds_logged(folder)))], (
+            name
+        )
         for client, epsilon in {"c0": 10.0, "c1": 3.0}.items():
             claimed = float(results["statements"][client]["epsilon"])
             assert 0.8 * epsilon < claimed <= epsilon + 1e-9, name
             spent = json.loads((folder / "spent.json").read_text())[client]
-            assert 0 < spent["epsilon_by_pld"] <= spent["epsilon_spent"] * 1.01 <= 1.01 * epsilon, name
-    entered = [json.loads(line) for line in (within.path / "ledgers/own/c0.jsonl").read_text().splitlines()]
+            assert 0 < spent["epsilon_by_pld"] <= spent["epsilon_spent"] * 1.01 <= 1.01 * epsilon, (
+                name
+            )
+    entered = [
+        json.loads(line) for line in (within.path / "ledgers/own/c0.jsonl").read_text().splitlines()
+    ]
     assert {entry["mechanism"] for entry in entered if "mechanism" in entry} == set(DP_BASELINES)
 
 
@@ -45,14 +53,25 @@ def test_what_looks_at_public_images_is_left_out_where_own_images_declare_none(c
         checkout.stage(stage, "--dataset", "own")
     said = checkout.stage("train_dp_baseline", "--dataset", "own", "--algorithm", "adap").stdout
     why = "adap is left out: its noise_control 'falling_loss' looks at images that are declared public"
-    assert said.startswith(why) and "profiles.own.public_fraction declares none" in said and len(said.splitlines()) == 1
+    assert (
+        said.startswith(why)
+        and "profiles.own.public_fraction declares none" in said
+        and len(said.splitlines()) == 1
+    )
     folder = checkout.path / "models/private/dp_baselines/own/adap"
-    assert json.loads((folder / "adap/results.json").read_text()) == {"method": "adap", "left_out": said.strip()}
+    assert json.loads((folder / "adap/results.json").read_text()) == {
+        "method": "adap",
+        "left_out": said.strip(),
+    }
     assert not list((checkout.path / "ledgers").rglob("*.jsonl"))
     dpsgd = ("--dataset", "own", "--algorithm", "dpsgd")
     assert "after fine-tuning" in checkout.stage("train_dp_baseline", *dpsgd).stdout
     results = json.loads((folder.parent / "dpsgd/dpsgd/results.json").read_text())
-    assert results["health"] == {"collapsed": False, "why": "", **dict.fromkeys(("accuracy", "untrained", "guessing"))}
+    assert results["health"] == {
+        "collapsed": False,
+        "why": "",
+        **dict.fromkeys(("accuracy", "untrained", "guessing")),
+    }
 
 
 def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
@@ -68,11 +87,15 @@ def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
         return done.stderr
 
     warm = {"share": 0.999, "images": 20, "epochs": 1, "batch": 20, "learning_rate": 1e-3}
-    assert "The 'share' parameter of dp_baselines.dpsgd_warm.warm_start" in refused("dpsgd_warm", warm_start=warm)
+    assert "The 'share' parameter of dp_baselines.dpsgd_warm.warm_start" in refused(
+        "dpsgd_warm", warm_start=warm
+    )
     said = refused("dpsgd", noise_control="scheduled", noise_decay=0.01)
     assert "The 'noise_decay' parameter" in said and "thousandth" in said
     said = refused("agn", noise_decay=0.001)
-    assert "The 'noise_decay' parameter of dp_baselines.agn" in said and "at least 0.9 where" in said
+    assert (
+        "The 'noise_decay' parameter of dp_baselines.agn" in said and "at least 0.9 where" in said
+    )
     said = refused("dpsgd", noise_control="const", noise_decay=0.999, clipping="nonprivate_oracle")
     assert "allow_nonprivate" in said
     checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=1e-3))

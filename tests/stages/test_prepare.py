@@ -57,7 +57,9 @@ def test_a_public_data_set_writes_nothing_into_a_root_outside(checkout, elsewher
     assert [path.name for path in elsewhere.iterdir()] == ["archive.gz"]
 
 
-def test_a_root_that_also_holds_images_of_ones_own_is_salted_whoever_reads_from_it(checkout, elsewhere):
+def test_a_root_that_also_holds_images_of_ones_own_is_salted_whoever_reads_from_it(
+    checkout, elsewhere
+):
     """DVC notes the whole folder for the public data set's stage: its hash would confirm a guess of own.npz."""
     checkout.edit(lambda params: params.update(datasets=["digits"]))
     root_at(checkout, elsewhere)
@@ -73,7 +75,9 @@ def test_the_raw_folder_is_salted_under_its_absolute_path_too(checkout):
     assert (checkout.path / "raw/salt").exists()
 
 
-def test_a_second_clone_with_ledgers_of_its_own_is_told_and_one_with_the_same_is_not(checkout, elsewhere, tmp_path):
+def test_a_second_clone_with_ledgers_of_its_own_is_told_and_one_with_the_same_is_not(
+    checkout, elsewhere, tmp_path
+):
     root_at(checkout, elsewhere)
     clone = Project(tmp_path / "clone")
     shutil.copytree(checkout.path, clone.path)
@@ -89,7 +93,9 @@ def test_a_second_clone_with_ledgers_of_its_own_is_told_and_one_with_the_same_is
 def prepared(project, **environment) -> str:
     command = [sys.executable, "-m", "stages.prepare", "--dataset", "own"]
     env = {**ENV, **environment}
-    return subprocess.run(command, cwd=project.path, env=env, text=True, capture_output=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=project.path, env=env, text=True, capture_output=True, check=True
+    ).stdout
 
 
 def test_a_global_test_set_of_no_image_is_refused(checkout):
@@ -107,7 +113,9 @@ def fails(project, dataset="own") -> str:
 
 
 def test_own_images_where_no_salt_can_be_written_are_refused(checkout, elsewhere):
-    (elsewhere / "salt").mkdir()  # stands in for a folder that is read-only: root may write everywhere
+    (
+        elsewhere / "salt"
+    ).mkdir()  # stands in for a folder that is read-only: root may write everywhere
     root_at(checkout, elsewhere)
     assert "The 'root' parameter of prepare must be a folder that can be written" in fails(checkout)
 
@@ -116,7 +124,10 @@ def test_own_images_where_no_salt_can_be_written_are_refused(checkout, elsewhere
 def test_a_root_that_git_would_take_up_is_refused(checkout, inside):
     root_at(checkout, inside)
     said = fails(checkout)
-    assert f"must be 'raw', which Git ignores, or outside the project. Got '{inside}' instead. (params.yaml)" in said
+    assert (
+        f"must be 'raw', which Git ignores, or outside the project. Got '{inside}' instead. (params.yaml)"
+        in said
+    )
 
 
 def test_archives_that_are_neither_there_nor_to_be_had_are_one_sentence(checkout, monkeypatch):
@@ -151,7 +162,9 @@ def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(ch
     done = checkout.stage("prepare", "--dataset", "own")
     assert "30 declared public" in done.stdout
     checkout.stage("partition", "--dataset", "own")
-    parts = {name: load(checkout.path / PREPARED / f"{name}.npz") for name in ("pool", "test", "public")}
+    parts = {
+        name: load(checkout.path / PREPARED / f"{name}.npz") for name in ("pool", "test", "public")
+    }
     assert [np.bincount(parts["public"].labels).tolist(), len(parts["test"])] == [[10, 10, 10], 30]
     ids = [set(part.ids.tolist()) for part in parts.values()]
     assert sum(map(len, ids)) == len(set.union(*ids)) == 150
@@ -166,7 +179,9 @@ def test_no_record_is_public_where_none_is_declared(checkout):
     checkout.edit(lambda params: params["prepare"].update(public_fraction=0.5))
     checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=None))
     assert "public" not in checkout.stage("prepare", "--dataset", "own").stdout
-    sizes = [len(load(checkout.path / PREPARED / f"{name}.npz")) for name in ("pool", "test", "public")]
+    sizes = [
+        len(load(checkout.path / PREPARED / f"{name}.npz")) for name in ("pool", "test", "public")
+    ]
     assert sizes == [120, 30, 0]
 
 
@@ -179,7 +194,9 @@ def test_a_folder_per_class_runs_like_any_other_source(checkout):
     (checkout.path / "raw/own/class 0/0.png").write_bytes(b"no image")
     (checkout.path / PREPARED).rename(checkout.path / "before")
     done = checkout.stage("prepare", "--dataset", "own", ok=False)
-    assert done.returncode == 1 and "Error: raw/own/class 0/0.png is no readable image" in done.stderr
+    assert (
+        done.returncode == 1 and "Error: raw/own/class 0/0.png is no readable image" in done.stderr
+    )
     assert not (checkout.path / PREPARED).exists()
     checkout.edit(lambda params: params["prepare"].update(on_unreadable="skip"))
     done = checkout.stage("prepare", "--dataset", "own")
@@ -190,7 +207,10 @@ def test_a_folder_per_class_runs_like_any_other_source(checkout):
 def test_which_label_is_which_class_is_told_and_how_to_name_them(checkout):
     a_file_per_image(checkout)
     said = checkout.stage("prepare", "--dataset", "own").stdout
-    assert "own: class and number of its records: 0 is class 0 (50), 1 is class 1 (50), 2 is class 2 (50)" in said
+    assert (
+        "own: class and number of its records: 0 is class 0 (50), 1 is class 1 (50), 2 is class 2 (50)"
+        in said
+    )
     line = 'class_names: ["class 0", "class 1", "class 2"]'
     assert f"write under profiles.own:\n    {line}\n" in said
     before = {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()}
@@ -199,13 +219,18 @@ def test_which_label_is_which_class_is_told_and_how_to_name_them(checkout):
     assert {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()} == before
     checkout.edit(lambda params: params["profiles"]["own"].update(class_names=["a", "b", "c"]))
     done = checkout.stage("prepare", "--dataset", "own", ok=False)
-    assert "The 'class_names' parameter of profiles.own must be the class folders' names" in done.stderr
+    assert (
+        "The 'class_names' parameter of profiles.own must be the class folders' names"
+        in done.stderr
+    )
 
 
 def test_what_dvc_would_wait_for_is_told_before_it_starts(checkout):
     os.mkfifo(checkout.path / "raw/pipe")
     done = checkout.run(sys.executable, "-m", "pipelines.datasets.raw_files", ok=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: DVC cannot read 1 of the names in raw, each of which is a pipe: raw/pipe.")
+    assert done.stderr.startswith(
+        "Error: DVC cannot read 1 of the names in raw, each of which is a pipe: raw/pipe."
+    )
     (checkout.path / "raw/pipe").unlink()
     checkout.run(sys.executable, "-m", "pipelines.datasets.raw_files")

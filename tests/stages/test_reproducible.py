@@ -29,7 +29,9 @@ def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
 def prepared(project, noise: str):
     project.edit(lambda params: params["privacy"].update(noise=noise))
     project.edit(lambda params: params["profiles"]["own"].update(gan={"steps": 5}))
-    project.edit(lambda params: params["synthesis"].update(generators=["datalens", "dp_moments", "gan"]))
+    project.edit(
+        lambda params: params["synthesis"].update(generators=["datalens", "dp_moments", "gan"])
+    )
     project.stage("prepare", "--dataset", "own")
     project.stage("partition", "--dataset", "own")
     return project

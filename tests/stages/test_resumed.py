@@ -31,7 +31,9 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, cwd=checkout.path, env=ENV, **quiet) as running:
             before = votes()[0].stat().st_size if votes() else 0
-            while running.poll() is None and not (votes() and votes()[0].stat().st_size > before + 130_000):
+            while running.poll() is None and not (
+                votes() and votes()[0].stat().st_size > before + 130_000
+            ):
                 time.sleep(0.01)
             assert running.poll() is None, "it ended before it could be killed"
             running.kill()
@@ -70,7 +72,9 @@ def test_killed_rounds_go_on_and_end_in_the_same_bytes(checkout):
     shutil.rmtree(out)
     unfinished = checkout.path / ".scratch/unfinished/meta_train-own-dp_moments"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", ROUNDS], cwd=checkout.path, env=ENV, **quiet) as running:
+    with subprocess.Popen(
+        [sys.executable, "-c", ROUNDS], cwd=checkout.path, env=ENV, **quiet
+    ) as running:
         while running.poll() is None and not [*unfinished.glob("*.rounds")]:
             time.sleep(0.01)
         assert running.poll() is None, "it ended before it could be killed"

@@ -20,7 +20,9 @@ ALGORITHM = "dpsgd"
 
 def images(seed: int) -> Images:
     rng = np.random.default_rng(seed)
-    return Images(rng.integers(0, 256, (12, 8, 8, 1)).astype(np.uint8), np.arange(12) % 10, np.arange(12))
+    return Images(
+        rng.integers(0, 256, (12, 8, 8, 1)).astype(np.uint8), np.arange(12) % 10, np.arange(12)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,9 @@ def fingerprints(params):
         accounts = {client: own.account(params, client, settings) for client in data}
         sources = {client: own.source(params, "digits", ALGORITHM, client) for client in data}
         facts = train_dp_baseline._facts(params, data, public)
-        entries = train_dp_baseline._entries(params, "digits", ALGORITHM, accounts, sources, dict.fromkeys(data), facts)
+        entries = train_dp_baseline._entries(
+            params, "digits", ALGORITHM, accounts, sources, dict.fromkeys(data), facts
+        )
         return {client: entry.fingerprint for client, entry in entries.items()}
 
     return made
@@ -50,7 +54,10 @@ def test_each_fact_of_a_joint_run_makes_every_client_release_anew(params, finger
 
     other_record = replace(data["c1"], images=data["c1"].images.copy())
     other_record.images[3, 0, 0, 0] ^= 1
-    budget = {**params.clients, "c1": params.clients["c1"].model_copy(update={"epsilon": 3.0000001})}
+    budget = {
+        **params.clients,
+        "c1": params.clients["c1"].model_copy(update={"epsilon": 3.0000001}),
+    }
     network = params.federation.model_copy(update={"engine": "nvflare"})
     changes = {
         "a pixel of another client's record": (params, {**data, "c1": other_record}, public),

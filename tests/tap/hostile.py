@@ -14,7 +14,13 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import AdminCommandNames, FLContextKey, ReservedKey
 from nvflare.apis.job_def import JobMetaKey
 from nvflare.apis.shareable import ReservedHeaderKey, Shareable
-from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessageType, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import (
+    CellChannel,
+    CellChannelTopic,
+    MessageHeaderKey,
+    MessageType,
+    ReturnCode,
+)
 from nvflare.fuel.f3.cellnet.utils import encode_payload
 from nvflare.fuel.utils.zip_utils import zip_directory_to_bytes
 from nvflare.lighter.utils import load_private_key_file, sign_folders
@@ -29,8 +35,12 @@ from nvflare.private.defs import (
 from nvflare.private.fed.client.training_cmds import ClientStatusProcessor
 
 CLIENTS = ("c0", "c2")
-TO_CLIENTS = [(CellChannel.CLIENT_MAIN, SysCommandTopic.SHELL, Message(SysCommandTopic.SHELL, "ls"))]
-TO_CLIENTS += [(CellChannel.CLIENT_MAIN, SysCommandTopic.SYS_INFO, Message(SysCommandTopic.SYS_INFO, ""))]
+TO_CLIENTS = [
+    (CellChannel.CLIENT_MAIN, SysCommandTopic.SHELL, Message(SysCommandTopic.SHELL, "ls"))
+]
+TO_CLIENTS += [
+    (CellChannel.CLIENT_MAIN, SysCommandTopic.SYS_INFO, Message(SysCommandTopic.SYS_INFO, ""))
+]
 TO_JOBS = [
     (CellChannel.CLIENT_COMMAND, AdminCommandNames.SHOW_ERRORS, {}),
     (CellChannel.CLIENT_COMMAND, AdminCommandNames.CONFIGURE_JOB_LOG, "DEBUG"),
@@ -49,7 +59,9 @@ class Server(FLComponent):
 class Client(FLComponent):
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.AFTER_JOB_LAUNCH:
-            begun(by_a_client, fl_ctx, fl_ctx.get_prop(FLContextKey.JOB_META)[JobMetaKey.JOB_ID.value])
+            begun(
+                by_a_client, fl_ctx, fl_ctx.get_prop(FLContextKey.JOB_META)[JobMetaKey.JOB_ID.value]
+            )
 
 
 class Witness(FLComponent):
@@ -93,20 +105,34 @@ def posing(cell, client) -> None:
     farewell = Shareable()
     farewell.set_peer_props({ReservedKey.IDENTITY_NAME: "c1"})
     quit_message = new_cell_message(headers, farewell)
-    cell.core_cell.send_request(CellChannel.SERVER_MAIN, CellChannelTopic.Quit, "server", quit_message, timeout=5.0)
+    cell.core_cell.send_request(
+        CellChannel.SERVER_MAIN, CellChannelTopic.Quit, "server", quit_message, timeout=5.0
+    )
     pose(cell, "a token that is not registered", own)
     pose(cell, "the server's token", seen["server"])
 
 
-CREDENTIALS = (CellMessageHeaderKeys.CLIENT_NAME, CellMessageHeaderKeys.TOKEN, CellMessageHeaderKeys.TOKEN_SIGNATURE)
+CREDENTIALS = (
+    CellMessageHeaderKeys.CLIENT_NAME,
+    CellMessageHeaderKeys.TOKEN,
+    CellMessageHeaderKeys.TOKEN_SIGNATURE,
+)
 
 
 def pose(cell, how: str, credentials: tuple) -> None:
-    send_as(cell, "c0", "server", Message(TrainingTopic.CHECK_STATUS, how), dict(zip(CREDENTIALS, credentials)))
+    send_as(
+        cell,
+        "c0",
+        "server",
+        Message(TrainingTopic.CHECK_STATUS, how),
+        dict(zip(CREDENTIALS, credentials)),
+    )
 
 
 def begun(function, fl_ctx, job: str) -> None:
-    threading.Thread(target=function, args=(fl_ctx.get_engine().get_cell(), job), daemon=True).start()
+    threading.Thread(
+        target=function, args=(fl_ctx.get_engine().get_cell(), job), daemon=True
+    ).start()
 
 
 def by_the_server(cell, job: str) -> None:
@@ -140,7 +166,11 @@ def deployed_as(job: str) -> Message:
         sign_folders(folder, load_private_key_file("startup/server.key"), "startup/server.crt")
         content = zip_directory_to_bytes(folder, "")
     message = Message(TrainingTopic.DEPLOY, content)
-    headers = {RequestHeader.JOB_ID: job, RequestHeader.JOB_META: {"job_id": job}, RequestHeader.APP_NAME: "app"}
+    headers = {
+        RequestHeader.JOB_ID: job,
+        RequestHeader.JOB_META: {"job_id": job},
+        RequestHeader.APP_NAME: "app",
+    }
     for name, value in headers.items():
         message.set_header(name, value)
     return message
@@ -182,17 +212,29 @@ def send_as(cell, client: str, origin: str, content: Message, more: dict) -> Non
 def there(cell, target: str) -> None:
     """Waits for a process."""
     message = TO_BOTH[0]
-    while cell.core_cell.send_request(*message[:2], target, new_cell_message({}, message[2]), timeout=5.0).get_header(
-        MessageHeaderKey.RETURN_CODE
-    ) in (ReturnCode.TARGET_UNREACHABLE, ReturnCode.COMM_ERROR, ReturnCode.TIMEOUT):
+    while cell.core_cell.send_request(
+        *message[:2], target, new_cell_message({}, message[2]), timeout=5.0
+    ).get_header(MessageHeaderKey.RETURN_CODE) in (
+        ReturnCode.TARGET_UNREACHABLE,
+        ReturnCode.COMM_ERROR,
+        ReturnCode.TIMEOUT,
+    ):
         time.sleep(0.1)
 
 
 def ask(cell, target: str, channel: str, topic: str, content) -> None:
-    answer = cell.core_cell.send_request(channel, topic, target, new_cell_message({}, content), timeout=5.0)
+    answer = cell.core_cell.send_request(
+        channel, topic, target, new_cell_message({}, content), timeout=5.0
+    )
     client, _, job = target.partition(".")
     said = str(getattr(answer.payload, "body", answer.payload))
-    keep(client, "job" if job else "own", topic, answer.get_header(MessageHeaderKey.RETURN_CODE), said)
+    keep(
+        client,
+        "job" if job else "own",
+        topic,
+        answer.get_header(MessageHeaderKey.RETURN_CODE),
+        said,
+    )
 
 
 def keep(client: str, process: str, topic: str, code: str, said: str) -> None:

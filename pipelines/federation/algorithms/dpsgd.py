@@ -62,7 +62,11 @@ class Client:
     @property
     def memory(self) -> dict:
         """What it hands from round to round: what was asked of its account, and what followed from releases."""
-        own = {"taken": self.taken, "norm": self.clip.norm, "optimiser": self.optimiser.state_dict()}
+        own = {
+            "taken": self.taken,
+            "norm": self.clip.norm,
+            "optimiser": self.optimiser.state_dict(),
+        }
         return {**own, "variate": self.variate and self.variate.own, "noise": self.noise.position}
 
     @memory.setter
@@ -84,7 +88,10 @@ class Client:
 
     def begin(self, payload: Payload) -> int:
         """How many steps, which are charged; 0 where the budget has gone, else with what the server sent in place."""
-        asked = int(min(payload.scalars["local_steps"], self.account.planned)), payload.scalars["noise_factor"]
+        asked = (
+            int(min(payload.scalars["local_steps"], self.account.planned)),
+            payload.scalars["noise_factor"],
+        )
         steps = self.account.take(*asked)
         self.taken.append(asked)
         if steps:
@@ -100,12 +107,20 @@ class Client:
         ratios = [self.release(first), *(self.step() for _ in range(steps - 1))]
         account = self.account
         told = {"steps": account.steps, **account.running, "signal_to_noise": sum(ratios) / steps}
-        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": self.clip.norm, "left": account.left}
-        return Payload({**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told)
+        told |= {
+            "noise_multiplier": account.noise_multiplier,
+            "clipping_norm": self.clip.norm,
+            "left": account.left,
+        }
+        return Payload(
+            {**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told
+        )
 
     def drawn(self) -> torch.Tensor:
         """bool [n]: each record by itself at the sampling rate, anew for each step."""
-        drawn = torch.from_numpy(self.noise.uniform(len(self.labels)) < self.account.settings.sampling_rate)
+        drawn = torch.from_numpy(
+            self.noise.uniform(len(self.labels)) < self.account.settings.sampling_rate
+        )
         return drawn.to(self.labels.device)
 
     def lot(self, drawn: torch.Tensor) -> Lot:
@@ -125,11 +140,16 @@ class Client:
         deviation = self.clip.deviation(multiplier)
         parameters = dict(self.model.named_parameters())
         total = torch.cat([scaled.total[name].flatten() for name in parameters]).cpu().numpy()
-        noisy = float_gaussian.release(total, deviation=deviation, noise=self.noise) / settings.expected_lot
+        noisy = (
+            float_gaussian.release(total, deviation=deviation, noise=self.noise)
+            / settings.expected_lot
+        )
         # not as a product: BLAS adds in an order that follows from its threads
         squares, spread = float(np.square(noisy).sum()), deviation / settings.expected_lot
         gradient = torch.from_numpy(noisy).to(scaled.total[next(iter(parameters))])
-        for parameter, part in zip(parameters.values(), gradient.split([p.numel() for p in parameters.values()])):
+        for parameter, part in zip(
+            parameters.values(), gradient.split([p.numel() for p in parameters.values()])
+        ):
             parameter.grad = part.view_as(parameter)
         if self.variate:
             self.variate.straighten(self.model)

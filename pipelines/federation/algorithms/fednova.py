@@ -36,7 +36,13 @@ def server_step(state: Nova, replies: list[Reply]) -> Nova:
     worths = [worth(steps, state.momentum) for steps in counted(replies, "steps")]
     effective = sum(share * a for share, a in zip(shares, worths))
     change = {
-        name: sum(share / a * (array - reply.payload.arrays[name]) for share, a, reply in zip(shares, worths, replies))
+        name: sum(
+            share / a * (array - reply.payload.arrays[name])
+            for share, a, reply in zip(shares, worths, replies)
+        )
         for name, array in state.weights.items()
     }
-    return replace(state, weights={name: array - effective * change[name] for name, array in state.weights.items()})
+    return replace(
+        state,
+        weights={name: array - effective * change[name] for name, array in state.weights.items()},
+    )

@@ -14,7 +14,9 @@ server, server_step = fedavg.server, fedavg.server_step
 def client_update(payload: Payload, *, local: Local, settings: Fedprox) -> Payload:
     """FedAvg's, each gradient with mu (w - w_global) added: that of the proximal term."""
     on = next(local.model.parameters()).device
-    anchor = [torch.as_tensor(payload.arrays[name]).to(on) for name, _ in local.model.named_parameters()]
+    anchor = [
+        torch.as_tensor(payload.arrays[name]).to(on) for name, _ in local.model.named_parameters()
+    ]
 
     def pull(parameters) -> None:
         for parameter, centre in zip(parameters, anchor, strict=True):

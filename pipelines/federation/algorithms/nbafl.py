@@ -30,7 +30,9 @@ from pipelines.training.tensors import State
 
 VERSION = 1  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 IDENTITY = ANY_NOISY_RUN | Identity(
-    consequences=frozenset({"sensitivity", "sigma", "epsilon_claimed_by_its_paper", "epsilon_at_its_sensitivity"}),
+    consequences=frozenset(
+        {"sensitivity", "sigma", "epsilon_claimed_by_its_paper", "epsilon_at_its_sensitivity"}
+    ),
     neutral={"settings.bound": "sound", "settings.mu": 0.0},
 )
 account, engine = nbafl_account.account, InProcess
@@ -61,15 +63,26 @@ class Client:
             return None
         # in the model's own kind, whatever a server sends: what follows must not take another's precision
         sent = {name: np.asarray(array, np.float32) for name, array in payload.arrays.items()}
-        reached = fedprox.client_update(replace(payload, arrays=sent), local=self.local, settings=settings).arrays
+        reached = fedprox.client_update(
+            replace(payload, arrays=sent), local=self.local, settings=settings
+        ).arrays
         base = sent if settings.bound == "sound" else {name: np.float64(0) for name in sent}
-        cut = clipped({name: np.float64(reached[name]) - base[name] for name in sent}, settings.clipping_norm)
+        cut = clipped(
+            {name: np.float64(reached[name]) - base[name] for name in sent}, settings.clipping_norm
+        )
         noisy = {
             name: float_gaussian.release(array, deviation=account.deviation, noise=self.noise)
             for name, array in cut.items()
         }
-        told = {"steps": account.steps, **account.running, "signal_to_noise": _ratio(noisy, account.deviation)}
-        told |= {"noise_multiplier": account.noise_multiplier, "clipping_norm": settings.clipping_norm}
+        told = {
+            "steps": account.steps,
+            **account.running,
+            "signal_to_noise": _ratio(noisy, account.deviation),
+        }
+        told |= {
+            "noise_multiplier": account.noise_multiplier,
+            "clipping_norm": settings.clipping_norm,
+        }
         arrays = {name: (base[name] + noisy[name]).astype(np.float32) for name in sent}
         return Payload(arrays, told)
 
@@ -92,7 +105,9 @@ def clipped(arrays: State, norm: float) -> State:
     return {name: scale * array for name, array in arrays.items()}
 
 
-def start(weights: State, settings: Nbafl, public: Public | None = None, clients: int = 1) -> Watched:
+def start(
+    weights: State, settings: Nbafl, public: Public | None = None, clients: int = 1
+) -> Watched:
     return Watched(weights, public)
 
 

@@ -44,7 +44,9 @@ def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
     model = with_state(local.model, payload.arrays)
     stream = local.stream(payload.scalars["round"])
     support, query = support_and_query(local, settings.query_fraction)
-    maml = l2l.algorithms.MAML(model, lr=settings.inner_learning_rate, first_order=settings.order == "first")
+    maml = l2l.algorithms.MAML(
+        model, lr=settings.inner_learning_rate, first_order=settings.order == "first"
+    )
     learner = maml.clone()
     for _ in range(settings.inner_steps):
         images, labels = _batch(support, settings.batch, stream)
@@ -53,7 +55,10 @@ def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
     logits = learner(images)
     loss = F.cross_entropy(logits, labels)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
-    arrays = {name: gradient.cpu().numpy() for (name, _), gradient in zip(model.named_parameters(), gradients)}
+    arrays = {
+        name: gradient.cpu().numpy()
+        for (name, _), gradient in zip(model.named_parameters(), gradients)
+    }
     accuracy = (logits.argmax(1) == labels).float().mean().item()
     return Payload(arrays, {"query_loss": loss.item(), "query_accuracy": accuracy})
 
@@ -76,10 +81,14 @@ def outer_learning_rate(settings: Meta, round: int) -> float:
     if not settings.cosine:
         return settings.outer_learning_rate
     length = math.ceil(settings.rounds / settings.cycles)
-    return settings.outer_learning_rate / 2 * (math.cos(math.pi * ((round - 1) % length) / length) + 1)
+    return (
+        settings.outer_learning_rate / 2 * (math.cos(math.pi * ((round - 1) % length) / length) + 1)
+    )
 
 
-def client_weights(settings: Meta, epsilons: dict[str, float], sizes: dict[str, int]) -> dict[str, float]:
+def client_weights(
+    settings: Meta, epsilons: dict[str, float], sizes: dict[str, int]
+) -> dict[str, float]:
     """Weights summing to 1. `epsilon`: softmax of epsilon / rho (eq. 4); an infinite epsilon takes all, in the limit,
     shared among those that are infinite. Sizes are those of the synthetic sets: public."""
     clients = sorted(epsilons)
@@ -108,13 +117,19 @@ def _batch(local: Local, count: int, stream: torch.Generator) -> tuple[torch.Ten
 
 def _outer_step(state: MetaServer, gradient: State) -> tuple[State, dict[str, Any]]:
     """torch's Adam or SGD, as a function of weights, gradient and optimiser state."""
-    parameters = {name: nn.Parameter(torch.from_numpy(array.copy())) for name, array in state.weights.items()}
+    parameters = {
+        name: nn.Parameter(torch.from_numpy(array.copy())) for name, array in state.weights.items()
+    }
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[state.settings.outer_optimiser]
     optimiser = kind(parameters.values(), lr=1.0)
     if state.optimiser:
-        optimiser.load_state_dict(copy.deepcopy(state.optimiser))  # torch would step on the old state's tensors
+        optimiser.load_state_dict(
+            copy.deepcopy(state.optimiser)
+        )  # torch would step on the old state's tensors
     optimiser.param_groups[0]["lr"] = outer_learning_rate(state.settings, state.round + 1)
     for name, parameter in parameters.items():
         parameter.grad = torch.from_numpy(np.asarray(gradient[name]))
     optimiser.step()
-    return {name: parameter.detach().numpy().copy() for name, parameter in parameters.items()}, optimiser.state_dict()
+    return {
+        name: parameter.detach().numpy().copy() for name, parameter in parameters.items()
+    }, optimiser.state_dict()

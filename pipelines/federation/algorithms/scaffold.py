@@ -36,12 +36,17 @@ def server(task: Task, settings: LocalSgd) -> Scaffold:
     return Scaffold(weights, zeros(weights), len(task.data))
 
 
-def client_update(payload: Payload, *, local: Local, settings: LocalSgd, memory: State | None) -> tuple[Payload, State]:
+def client_update(
+    payload: Payload, *, local: Local, settings: LocalSgd, memory: State | None
+) -> tuple[Payload, State]:
     """(the weights and the change of the client's variate, the variate to remember)."""
     weights, control = parted(payload.arrays)
     own = memory if memory is not None else zeros(weights)
     on = next(local.model.parameters()).device
-    drift = [torch.as_tensor(control[name] - own[name]).to(on) for name, _ in local.model.named_parameters()]
+    drift = [
+        torch.as_tensor(control[name] - own[name]).to(on)
+        for name, _ in local.model.named_parameters()
+    ]
 
     def straighten(parameters) -> None:
         for parameter, correction in zip(parameters, drift, strict=True):
@@ -50,7 +55,10 @@ def client_update(payload: Payload, *, local: Local, settings: LocalSgd, memory:
     done = sgd(local, weights, settings, payload.scalars["round"], straighten)
     reached = state_of(local.model)
     per_step = 1 / (done["steps"] * settings.learning_rate)
-    renewed = {name: own[name] - control[name] + per_step * (weights[name] - reached[name]) for name in weights}
+    renewed = {
+        name: own[name] - control[name] + per_step * (weights[name] - reached[name])
+        for name in weights
+    }
     change = {name: renewed[name] - own[name] for name in weights}
     return Payload({**reached, **named(change)}, done), renewed
 

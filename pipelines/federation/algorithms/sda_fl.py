@@ -28,7 +28,9 @@ class Pool:
     def __init__(self, images: torch.Tensor):
         self.images, self.weights, self.said = images, b"", None
 
-    def sure(self, model: torch.nn.Module, weights: State, confidence: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def sure(
+        self, model: torch.nn.Module, weights: State, confidence: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """(which images the model with these weights is sure of, bool [n]; their classes)."""
         digest = hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).digest()
         if digest != self.weights:

@@ -21,7 +21,15 @@ from pipelines.federation.core.messages import Server
 from pipelines.training.tensors import State
 
 EVERY = 60.0  # seconds of rounds, at most, that a killed run does again
-PLAIN = (dict, list, tuple, int, float, str, type(None))  # what of a server's state moves; the rest is as it began
+PLAIN = (
+    dict,
+    list,
+    tuple,
+    int,
+    float,
+    str,
+    type(None),
+)  # what of a server's state moves; the rest is as it began
 ROOT = Path(__file__).parents[3]
 SOURCES = (
     "models",
@@ -40,7 +48,9 @@ class Progress:
     state: Server
     models: list[State]
     curves: list[dict] = field(default_factory=list)
-    cost: dict = field(default_factory=lambda: {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0})
+    cost: dict = field(
+        default_factory=lambda: {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
+    )
     reached: int = 0
 
 
@@ -71,7 +81,9 @@ class Journal:
         if (found := self._read("rounds")) is None:
             return begun
         if found.pop("stamp") != self.stamp:
-            self._path("rounds").unlink()  # before a noisy round is drawn again: no two draws of one lie on the disk
+            self._path(
+                "rounds"
+            ).unlink()  # before a noisy round is drawn again: no two draws of one lie on the disk
             return begun
         engine.memories = found.pop("memories")
         return Progress(**{**found, "state": replace(begun.state, **found["state"])})
@@ -83,7 +95,9 @@ class Journal:
         values = {one.name: getattr(now.state, one.name) for one in fields(now.state)}
         state = {name: value for name, value in values.items() if isinstance(value, PLAIN)}
         whole = {one.name: getattr(now, one.name) for one in fields(now)}
-        self._write("rounds", {**whole, "stamp": self.stamp, "state": state, "memories": engine.memories})
+        self._write(
+            "rounds", {**whole, "stamp": self.stamp, "state": state, "memories": engine.memories}
+        )
         self.last = time.perf_counter()
 
     def _write(self, what: str, content: object) -> None:
@@ -98,13 +112,17 @@ class Journal:
         except (OSError, RuntimeError) as error:  # torch's own for a full disk
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-            raise UserError(f"Could not write the checkpoint {path}: {error}. The one before it is whole.") from None
+            raise UserError(
+                f"Could not write the checkpoint {path}: {error}. The one before it is whole."
+            ) from None
 
     def _read(self, what: str):
         if self.folder is None:
             return None
         path = self._path(what)
-        path.with_suffix(f"{path.suffix}.partial").unlink(missing_ok=True)  # whole or not, nothing was made of it
+        path.with_suffix(f"{path.suffix}.partial").unlink(
+            missing_ok=True
+        )  # whole or not, nothing was made of it
         if not path.exists():
             return None
         try:
@@ -122,10 +140,16 @@ class Journal:
 def stamp(*facts: bytes) -> str:
     """Of what a run depends on, the code that runs it, and what this machine makes of it."""
     sources = (
-        path for name in SOURCES for path in sorted([ROOT / name, *(ROOT / name).rglob("*.py")]) if path.is_file()
+        path
+        for name in SOURCES
+        for path in sorted([ROOT / name, *(ROOT / name).rglob("*.py")])
+        if path.is_file()
     )
     machine = f"{torch.__version__} {torch.get_num_threads()} {torch.cuda.is_available()}".encode()
-    parts = (hashlib.sha256(fact).digest() for fact in (machine, *facts, *(path.read_bytes() for path in sources)))
+    parts = (
+        hashlib.sha256(fact).digest()
+        for fact in (machine, *facts, *(path.read_bytes() for path in sources))
+    )
     return hashlib.sha256(b"".join(parts)).hexdigest()[:24]
 
 

@@ -17,7 +17,11 @@ def named(control: State) -> State:
 
 def parted(arrays: State) -> tuple[State, State]:
     """(weights, variates)."""
-    variates = {name.removeprefix(CONTROL): array for name, array in arrays.items() if name.startswith(CONTROL)}
+    variates = {
+        name.removeprefix(CONTROL): array
+        for name, array in arrays.items()
+        if name.startswith(CONTROL)
+    }
     return {name: array for name, array in arrays.items() if not name.startswith(CONTROL)}, variates
 
 

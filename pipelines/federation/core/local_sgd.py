@@ -33,9 +33,13 @@ class Local:
         """The random numbers of round `number`: no round's depend on another's."""
         return torch.Generator().manual_seed(seeds.derive(self.seed, number))
 
-    def batch(self, rows: torch.Tensor, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    def batch(
+        self, rows: torch.Tensor, stream: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         images = self.images[rows]
-        return (warp(images, self.augmentation, stream) if self.augmentation else images), self.labels[rows]
+        return (
+            warp(images, self.augmentation, stream) if self.augmentation else images
+        ), self.labels[rows]
 
     def subset(self, rows: torch.Tensor) -> "Local":
         return replace(self, images=self.images[rows], labels=self.labels[rows])
@@ -71,4 +75,8 @@ def sgd(
                 correct(parameters)
             optimiser.step()
             losses.append(loss.detach())
-    return {"images": len(local), "steps": len(losses), "train_loss": torch.stack(losses).mean().item()}
+    return {
+        "images": len(local),
+        "steps": len(losses),
+        "train_loss": torch.stack(losses).mean().item(),
+    }

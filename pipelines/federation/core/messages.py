@@ -60,7 +60,9 @@ def weighted_mean(replies: list[Reply], weights: list[float]) -> State:
     """sum w_c x_c / sum w_c over the replies' arrays, added in client order."""
     total = sum(weights)
     return {
-        name: sum(weight / total * reply.payload.arrays[name] for reply, weight in zip(replies, weights))
+        name: sum(
+            weight / total * reply.payload.arrays[name] for reply, weight in zip(replies, weights)
+        )
         for name in replies[0].payload.arrays
     }
 
@@ -83,5 +85,7 @@ def counted(replies: list[Reply], name: str) -> list[int]:
     counts = [reply.payload.scalars.get(name) for reply in replies]
     for reply, count in zip(replies, counts):
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise UserError(f"The number {name!r} that {reply.client} tells must be an int in [1, inf). Got {count!r}.")
+            raise UserError(
+                f"The number {name!r} that {reply.client} tells must be an int in [1, inf). Got {count!r}."
+            )
     return counts

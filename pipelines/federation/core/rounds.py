@@ -20,7 +20,9 @@ OWN = ("epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm")
 
 class History(NamedTuple):
     models: list[State]  # the global model before the first round and after each; or the last alone
-    curves: list[dict]  # one row per round: means of what clients told, or each one's own, and what the server told
+    curves: list[
+        dict
+    ]  # one row per round: means of what clients told, or each one's own, and what the server told
     cost: dict  # {"rounds", "bytes_down": the last model, too, "bytes_up": both over all clients, "seconds"}
 
 
@@ -65,11 +67,15 @@ def run(
         journal.keep(now, engine)
         bar.set_postfix_str(_progress(now.curves[-1]), refresh=False)
     cost = {**now.cost, "seconds": before + time.perf_counter() - start}
-    cost["bytes_down"] += Payload(now.state.weights).bytes * now.reached  # to those, too, who left with their budget
+    cost["bytes_down"] += (
+        Payload(now.state.weights).bytes * now.reached
+    )  # to those, too, who left with their budget
     return History(now.models, now.curves, cost)
 
 
-def _enter(now: Progress, payload: Payload, replies: list[Reply], state: Server, last_alone: bool) -> None:
+def _enter(
+    now: Progress, payload: Payload, replies: list[Reply], state: Server, last_alone: bool
+) -> None:
     """A round that was answered."""
     now.state = state
     if last_alone:
@@ -92,6 +98,12 @@ def _told(replies: list[Reply]) -> dict[str, float]:
     """Means over clients; of what is each one's own, "NAME.CLIENT"."""
     told = {reply.client: reply.payload.scalars for reply in replies}
     names = [name for name, value in replies[0].payload.scalars.items() if isinstance(value, float)]
-    means = {name: sum(its[name] for its in told.values()) / len(told) for name in names if name not in OWN}
-    own = {f"{name}.{client}": told[client][name] for name in OWN if name in names for client in told}
+    means = {
+        name: sum(its[name] for its in told.values()) / len(told)
+        for name in names
+        if name not in OWN
+    }
+    own = {
+        f"{name}.{client}": told[client][name] for name in OWN if name in names for client in told
+    }
     return {**means, **own, "clients": len(replies)}

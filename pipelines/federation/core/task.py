@@ -43,11 +43,17 @@ class Task:
         return state_of(self.build())
 
     def local(self, client: str) -> local_sgd.Local:
-        return local_sgd.hold(self.build(), self.data[client], self.augmentation, seeds.derive(self.seed, client))
+        return local_sgd.hold(
+            self.build(), self.data[client], self.augmentation, seeds.derive(self.seed, client)
+        )
 
 
 def of_clients(
-    params: Params, dataset: str, data: Mapping[str, Images | Sized], purpose: str, generator: str | None
+    params: Params,
+    dataset: str,
+    data: Mapping[str, Images | Sized],
+    purpose: str,
+    generator: str | None,
 ) -> Task:
     """The roster's task for a stage. Every method of a data set begins from the same model; `purpose` and the
     generator, None for private records, give each its own batches. Private records are not warped."""
@@ -78,13 +84,17 @@ def algorithm(name: str) -> ModuleType:
     return importlib.import_module(f"pipelines.federation.algorithms.{name}")
 
 
-def federate(name: str, task: Task, settings: Block, unfinished: Path | None = None) -> rounds.History:
+def federate(
+    name: str, task: Task, settings: Block, unfinished: Path | None = None
+) -> rounds.History:
     """Runs an algorithm over the task's clients, in this process. unfinished: where a killed run left what it had."""
     module = algorithm(name)
     held = extra(module, task)
     engine, first = in_process(module, task, settings, held), module.server(task, settings)
     journal = checkpoints.Journal(unfinished, _stamp(name, task, settings) if unfinished else "")
-    history = rounds.run(first, module.server_step, engine, rounds=settings.rounds, name=name, journal=journal)
+    history = rounds.run(
+        first, module.server_step, engine, rounds=settings.rounds, name=name, journal=journal
+    )
     for pool in held.values():  # every image up once and down to all, a byte per pixel
         history.cost["bytes_up"] += pool.images.numel()
         history.cost["bytes_down"] += pool.images.numel() * len(task.data)
@@ -96,14 +106,23 @@ def _stamp(name: str, task: Task, settings: Block) -> str:
     warps, model = task.augmentation and task.augmentation.model_dump(), task.build()
     where = str(next(model.parameters()).device)
     said = [name, settings.model_dump(), task.epsilons, warps, task.seed, sorted(task.data), where]
-    arrays = [array for _, data in sorted(task.data.items()) for array in (data.images, data.labels)]
+    arrays = [
+        array for _, data in sorted(task.data.items()) for array in (data.images, data.labels)
+    ]
     facts = [json.dumps(standard(said), sort_keys=True).encode()]
-    return checkpoints.stamp(*facts, *(array.tobytes() for array in (*arrays, *state_of(model).values())))
+    return checkpoints.stamp(
+        *facts, *(array.tobytes() for array in (*arrays, *state_of(model).values()))
+    )
 
 
 def in_process(module: ModuleType, task: Task, settings: Block, held: dict) -> InProcess:
     """Every client of the task, its records and its model at hand. held: `extra`."""
-    return InProcess({client: handler(module, task.local(client), settings, held) for client in sorted(task.data)})
+    return InProcess(
+        {
+            client: handler(module, task.local(client), settings, held)
+            for client in sorted(task.data)
+        }
+    )
 
 
 def extra(module: ModuleType, task: Task) -> dict:
@@ -111,7 +130,9 @@ def extra(module: ModuleType, task: Task) -> dict:
     return {"shared": module.shared(task)} if hasattr(module, "shared") else {}
 
 
-def handler(module: ModuleType, own: local_sgd.Local, settings: Block, held: dict) -> Callable[[Payload], Payload]:
+def handler(
+    module: ModuleType, own: local_sgd.Local, settings: Block, held: dict
+) -> Callable[[Payload], Payload]:
     """A client's update with its set bound, and what all clients hold."""
     update = partial(module.client_update, local=own, settings=settings, **held)
     return Remembering(update) if getattr(module, "REMEMBERS", False) else update

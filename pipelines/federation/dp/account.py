@@ -17,7 +17,8 @@ from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED, Statement
 
 FLOAT_NOISE = (
-    "operating system entropy through OpenSSL; normal in float64, rounded to a grid of a thousandth of its deviation"
+    "operating system entropy through OpenSSL; "
+    "normal in float64, rounded to a grid of a thousandth of its deviation"
 )
 CANCELLING = "a server that sends weights under which floating-point sums cancel (docs/privacy.md, pitfall 21)"
 START = "a Gaussian release (dp_moments) to start from, then "
@@ -60,8 +61,14 @@ class Account:
         if math.isfinite(self.epsilon):
             self.epsilon = min(self.epsilon, accounting.LARGEST_EPSILON)
         budget = {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
-        if self.before and math.isfinite(self.epsilon) and self._epsilon_of(self.before) >= self.epsilon:
-            raise ValueError(f"What comes before the first step leaves nothing of epsilon {self.epsilon:g}.")
+        if (
+            self.before
+            and math.isfinite(self.epsilon)
+            and self._epsilon_of(self.before) >= self.epsilon
+        ):
+            raise ValueError(
+                f"What comes before the first step leaves nothing of epsilon {self.epsilon:g}."
+            )
         for steps in self.before:
             self.losses = self.losses.then(steps)
         planned = tuple(self.scheduled(1.0, self.planned))
@@ -101,8 +108,13 @@ class Account:
     def running(self) -> dict[str, float]:
         """The figures after each round: both know noise and rates alone, and are free to tell."""
         spent = self.epsilon_spent
-        costed = spent <= accounting.LARGEST_EPSILON  # of less noise the distributions would fill the memory
-        return {"epsilon_spent": spent, "epsilon_by_pld": self.losses.epsilon(self.delta) if costed else math.inf}
+        costed = (
+            spent <= accounting.LARGEST_EPSILON
+        )  # of less noise the distributions would fill the memory
+        return {
+            "epsilon_spent": spent,
+            "epsilon_by_pld": self.losses.epsilon(self.delta) if costed else math.inf,
+        }
 
     @property
     def taken(self) -> list[Steps]:
@@ -117,7 +129,11 @@ class Account:
         """What happened: a figure by the rule that stopped the run, and PLD's, which is no claim where the noise was
         chosen on the way."""
         spent = self.epsilon_spent
-        return {"steps": self.steps, "epsilon_spent": spent, "epsilon_by_pld": self._by_pld(self.taken, spent)}
+        return {
+            "steps": self.steps,
+            "epsilon_spent": spent,
+            "epsilon_by_pld": self._by_pld(self.taken, spent),
+        }
 
     @property
     def plan(self) -> list[Steps]:
@@ -156,7 +172,9 @@ class Account:
             epsilon=epsilon,
             delta=delta or self.delta,
             mu=None,
-            guarantee=noise.guarantee if self.first and epsilon <= accounting.LARGEST_EPSILON else "none",
+            guarantee=noise.guarantee
+            if self.first and epsilon <= accounting.LARGEST_EPSILON
+            else "none",
             noise=f"{own}; before it {noise.source}" if self.before else own,
             accountant=self.accountant,
             sampling=f"Poisson, rate {rate:g}" if rate < 1 else "none",

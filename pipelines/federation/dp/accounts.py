@@ -9,5 +9,7 @@ from pipelines.privacy.accounting import Steps
 KINDS = {"const": Account, "scheduled": Scheduled, "falling_loss": Filtered, "plateau": Filtered}
 
 
-def account(epsilon: float, delta: float, settings: Dpsgd, before: tuple[Steps, ...] = ()) -> Account:
+def account(
+    epsilon: float, delta: float, settings: Dpsgd, before: tuple[Steps, ...] = ()
+) -> Account:
     return KINDS[settings.noise_control](epsilon, delta, settings, before)

@@ -33,8 +33,12 @@ def _extra(settings: Dpsgd) -> Extra | None:
     that of a client whose lots are not of the expected size."""
     share = settings.clipping_quantile
     extras = {
-        "quantile": Extra(lambda norms, norm: (norms <= norm).double() - share, max(share, 1 - share)),  # nan is above
-        "paper_scalar": Extra(lambda norms, norm: (norms / norm).nan_to_num(1.0).clamp(max=1.0), 1.0),  # in units of C
+        "quantile": Extra(
+            lambda norms, norm: (norms <= norm).double() - share, max(share, 1 - share)
+        ),  # nan is above
+        "paper_scalar": Extra(
+            lambda norms, norm: (norms / norm).nan_to_num(1.0).clamp(max=1.0), 1.0
+        ),  # in units of C
     }
     return extras.get(settings.clipping)
 
@@ -43,7 +47,10 @@ class Clip:
     """One client's, from step to step. norm: C now."""
 
     def __init__(self, settings: Dpsgd):
-        self.settings, self.norm = settings, 1.0 if settings.clipping == "auto_s" else settings.clipping_norm
+        self.settings, self.norm = (
+            settings,
+            1.0 if settings.clipping == "auto_s" else settings.clipping_norm,
+        )
         self.extra = _extra(settings)
 
     @property
@@ -70,7 +77,9 @@ class Clip:
         if self.settings.clipping == "proxy":
             self._move_to(norm)
 
-    def adapt(self, norms: torch.Tensor, noise_multiplier: float, noise: Noise, released: float = math.nan) -> None:
+    def adapt(
+        self, norms: torch.Tensor, noise_multiplier: float, noise: Noise, released: float = math.nan
+    ) -> None:
         """The next step's norm.
 
         `quantile` (Andrew et al. 2021): C exp(-rate (count below C - quantile x lot) / expected lot), from a noisy
@@ -86,7 +95,10 @@ class Clip:
         if self.extra:
             deviation = settings.clipping_noise * self._own(noise_multiplier)
             total = self.extra.of(norms, self.norm).sum().numpy()
-            mean = float_gaussian.release(total, deviation=deviation, noise=noise).item() / settings.expected_lot
+            mean = (
+                float_gaussian.release(total, deviation=deviation, noise=noise).item()
+                / settings.expected_lot
+            )
         if mode == "quantile":
             step = -settings.clipping_rate * mean
             self._move_to(self.norm * math.exp(min(max(step, -1.0), 1.0)))
@@ -106,4 +118,5 @@ class Clip:
         """z of the gradients' sum."""
         if not self.extra:
             return noise_multiplier
-        return noise_multiplier * math.hypot(1.0, self.extra.sensitivity / self.settings.clipping_noise)
+        beside = self.extra.sensitivity / self.settings.clipping_noise
+        return noise_multiplier * math.hypot(1.0, beside)

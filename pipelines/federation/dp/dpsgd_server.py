@@ -47,7 +47,9 @@ class DpServer(Watched):
         return {**super().told, "next_noise_factor": self.factor, "next_local_steps": self.tau}
 
 
-def start(weights: State, settings: Dpsgd, public: Public | None = None, clients: int = 1) -> DpServer:
+def start(
+    weights: State, settings: Dpsgd, public: Public | None = None, clients: int = 1
+) -> DpServer:
     """public: the server's images, which noise control, `proxy` and most rules for local steps need. Each round's model
     is scored on no more of them than all lots of the first round hold, for a forward pass costs an eighth of a clipped
     gradient, but on LEAST_SCORED where there are as many. clients: how many there are, whether they answer or not."""
@@ -75,7 +77,9 @@ def step(state: DpServer, replies: list[Reply]) -> DpServer:
     weights = {name: past * state.weights[name] + (1 - past) * latest[name] for name in latest}
     state = replace(state, weights=weights, latest=latest, round=number).watching(weights)
     if state.public:
-        state = replace(state, factor=next_factor(settings, state.factor, list(state.losses)), norm=_norm(state))
+        state = replace(
+            state, factor=next_factor(settings, state.factor, list(state.losses)), norm=_norm(state)
+        )
     if settings.control_variates:
         state = replace(state, control=moved(state.control, change, len(replies) / state.clients))
     return replace(state, tau=following(settings, _facts(state, replies)))
@@ -94,7 +98,10 @@ def _norm(state: DpServer) -> float | None:
 def _facts(state: DpServer, replies: list[Reply]) -> Facts:
     """What the rule may know; the budget of the client that has least left bounds the round."""
     told = [reply.payload.scalars for reply in replies]
-    left = {"steps_left": min(one["left"] for one in told), "rounds_left": state.settings.rounds - state.round}
+    left = {
+        "steps_left": min(one["left"] for one in told),
+        "rounds_left": state.settings.rounds - state.round,
+    }
     seen = {}
     if state.public and state.settings.local_steps_rule in PROBING:
         own = [parted(reply.payload.arrays)[0] for reply in replies]

@@ -21,7 +21,9 @@ class Filtered(Account):
 
     def __post_init__(self):
         super().__post_init__()
-        order = accounting.planned_order(schedule=self.plan, delta=self.delta)  # of what is affordable at that noise
+        order = accounting.planned_order(
+            schedule=self.plan, delta=self.delta
+        )  # of what is affordable at that noise
         spent = accounting.schedule_rdp(schedule=self.before, order=order)
         self.filter = accounting.RenyiFilter(self.epsilon, self.delta, order, spent)
         self.affordable = self._allowed(self.planned)
@@ -29,7 +31,9 @@ class Filtered(Account):
     def scheduled(self, first: float, count: int) -> list[Steps]:
         if self.settings.noise_multiplier is not None:
             return super().scheduled(first, count)
-        lowest = self.settings.noise_decay ** (rounds_a_stair(self.settings) - 1)  # of a stair, at its end
+        lowest = self.settings.noise_decay ** (
+            rounds_a_stair(self.settings) - 1
+        )  # of a stair, at its end
         return falling(self.settings, first * lowest, count)
 
     def take(self, asked: int, factor: float = 1.0) -> int:

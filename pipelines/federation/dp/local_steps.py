@@ -84,7 +84,9 @@ def local_sgd(settings: Dpsgd, facts: Facts) -> float:
     gain = settings.prior_distance**2 / (rate * settings.rounds)
 
     def excess(tau: float) -> float:
-        return gain / tau**2 - 2 * smoothness * rate**2 * (differing * (4 * tau - 3) / 6 + noisy / 2)
+        return gain / tau**2 - 2 * smoothness * rate**2 * (
+            differing * (4 * tau - 3) / 6 + noisy / 2
+        )
 
     if excess(1.0) <= 0:
         return 1.0
@@ -92,10 +94,16 @@ def local_sgd(settings: Dpsgd, facts: Facts) -> float:
     return most if excess(most) >= 0 else brentq(excess, 1.0, most)
 
 
-PROBING = {"paper": paper, "paper_corrected": paper_corrected, "local_sgd": local_sgd}  # by the loss on public images
+PROBING = {
+    "paper": paper,
+    "paper_corrected": paper_corrected,
+    "local_sgd": local_sgd,
+}  # by the loss on public images
 
 
-def measured(weights: list[np.ndarray], losses: list[float], slopes: list[np.ndarray]) -> dict[str, float]:
+def measured(
+    weights: list[np.ndarray], losses: list[float], slopes: list[np.ndarray]
+) -> dict[str, float]:
     """{"slope", "loss_gap", "spread"} from the clients' released weights and, last, their mean: flat weights, and loss
     and gradient of each on public images. Nothing where one of them is not finite: a model that diverges."""
     *own, mean = weights

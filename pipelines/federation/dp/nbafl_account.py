@@ -63,6 +63,8 @@ class Printed(Sound):
         }
 
 
-def account(epsilon: float, delta: float, settings: Nbafl, before: tuple[accounting.Steps, ...] = ()) -> Sound:
+def account(
+    epsilon: float, delta: float, settings: Nbafl, before: tuple[accounting.Steps, ...] = ()
+) -> Sound:
     kind = Printed if settings.bound == "paper" else Sound
     return kind(epsilon, delta, settings, before)

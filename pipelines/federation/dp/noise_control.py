@@ -15,7 +15,9 @@ FALLS = 4  # losses in a row that must fall, Adap DP-FL's eq. (9); before the fi
 def next_factor(settings: Dpsgd, factor: float, losses: list[float]) -> float:
     """The factor on every client's first noise multiplier after a round. losses: one a round, the newest last."""
     control = settings.noise_control
-    lower = (control == "falling_loss" and _falling(losses)) or (control == "plateau" and _flat(settings, losses))
+    lower = (control == "falling_loss" and _falling(losses)) or (
+        control == "plateau" and _flat(settings, losses)
+    )
     return max(LEAST_FACTOR, factor * settings.noise_decay) if lower else factor
 
 

@@ -29,7 +29,11 @@ def falling(settings: Dpsgd, first: float, count: int) -> list[Steps]:
     rounds than stairs, falls for several rounds at once."""
     per = settings.local_steps * rounds_a_stair(settings)
     return [
-        Steps(first * fallen(settings, stair * per), settings.sampling_rate, min(per, count - stair * per))
+        Steps(
+            first * fallen(settings, stair * per),
+            settings.sampling_rate,
+            min(per, count - stair * per),
+        )
         for stair in range(math.ceil(count / per))
     ]
 

@@ -7,7 +7,9 @@ import torch
 from pipelines.config.dp import Dpsgd
 
 BETAS, FLOOR = (0.9, 0.999), 1e-8
-DEVIATIONS = 3.0  # of what chance leaves of noise in a second moment: above, there is something else
+DEVIATIONS = (
+    3.0  # of what chance leaves of noise in a second moment: above, there is something else
+)
 
 
 def build(parameters, settings: Dpsgd) -> torch.optim.Optimizer:
@@ -38,9 +40,12 @@ class CorrectedAdam(torch.optim.Optimizer):
     twice its squared mean as variance; their sum with weights w, that with w^2.)
     """
 
-    def __init__(self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR):
+    def __init__(
+        self, parameters, lr: float, betas: tuple[float, float] = BETAS, floor: float = FLOOR
+    ):
         super().__init__(
-            parameters, {"lr": lr, "betas": betas, "floor": floor, "count": 0, "noise": 0.0, "squared": 0.0}
+            parameters,
+            {"lr": lr, "betas": betas, "floor": floor, "count": 0, "noise": 0.0, "squared": 0.0},
         )
 
     @torch.no_grad()
@@ -61,5 +66,7 @@ class CorrectedAdam(torch.optim.Optimizer):
         state["v"].lerp_(parameter.grad.square(), 1 - second)
         mean = state["m"] / (1 - first**count)
         square = (state["v"] - group["noise"]) / (1 - second**count)
-        floor = max(group["floor"], DEVIATIONS * math.sqrt(2 * group["squared"]) / (1 - second**count))
+        floor = max(
+            group["floor"], DEVIATIONS * math.sqrt(2 * group["squared"]) / (1 - second**count)
+        )
         parameter -= group["lr"] * mean / square.clamp(min=floor).sqrt()

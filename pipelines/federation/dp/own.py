@@ -21,7 +21,9 @@ def network(params: Params, dataset: str, settings: Block) -> Callable[[], nn.Mo
     profile = params.profiles[dataset]
     profile = profile.model_copy(update={"classifier": settings.network or profile.classifier})
     seed = seeds.derive(params.seed, "init", dataset)
-    return partial(classify.new, profile, seed, device(params.device), activation=settings.activation)
+    return partial(
+        classify.new, profile, seed, device(params.device), activation=settings.activation
+    )
 
 
 def account(params: Params, client: str, settings: Block) -> Account:

@@ -47,4 +47,8 @@ class Public:
                 slope = slope + torch.cat([gradient.flatten() for gradient in gradients])
             losses.append(loss)
             slopes.append(slope.cpu().numpy())
-        return [np.concatenate([array.ravel() for array in state.values()]) for state in states], losses, slopes
+        return (
+            [np.concatenate([array.ravel() for array in state.values()]) for state in states],
+            losses,
+            slopes,
+        )

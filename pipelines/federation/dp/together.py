@@ -20,6 +20,11 @@ class Together(InProcess):
         there = {client: self.handlers[client] for client in steps if steps[client]}
         if not there:
             return []
-        model = next(iter(there.values())).model  # as the server sent it, like that of all who are there
+        model = next(
+            iter(there.values())
+        ).model  # as the server sent it, like that of all who are there
         firsts = scaled_sums(model, [own.lot(own.drawn()) for own in there.values()])
-        return [(client, own.end(steps[client], first)) for (client, own), first in zip(there.items(), firsts)]
+        return [
+            (client, own.end(steps[client], first))
+            for (client, own), first in zip(there.items(), firsts)
+        ]

@@ -18,7 +18,11 @@ class Watched(Server):
 
     @property
     def told(self) -> dict[str, float]:
-        return {"public_loss": self.losses[-1], "public_accuracy": self.accuracy} if self.losses else {}
+        return (
+            {"public_loss": self.losses[-1], "public_accuracy": self.accuracy}
+            if self.losses
+            else {}
+        )
 
     def watching(self, weights: State) -> "Watched":
         if not self.public:

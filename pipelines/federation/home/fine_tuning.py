@@ -28,7 +28,9 @@ class Homes(NamedTuple):
 
     results: dict[str, dict]
     personal: dict[str, State]
-    correct: dict[str, np.ndarray]  # per client bool [n]: is each image of its test part classified rightly afterwards
+    correct: dict[
+        str, np.ndarray
+    ]  # per client bool [n]: is each image of its test part classified rightly afterwards
     seconds: float  # of the fine-tuning alone, all clients one after the other
 
 
@@ -86,13 +88,20 @@ def at_home(
 def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) -> dict[str, float]:
     """Accuracy of each client's initial model on the global test set; one that several start from is scored once."""
     models = {id(state): state for state in initial.values()}
-    found = {key: scores(with_state(build(), state), everyone)["accuracy"] for key, state in models.items()}
+    found = {
+        key: scores(with_state(build(), state), everyone)["accuracy"]
+        for key, state in models.items()
+    }
     return {client: found[id(state)] for client, state in initial.items()}
 
 
-def through_rounds(models: list[State], shards: dict[str, Shard], everyone: Images, **asked) -> Outcome:
+def through_rounds(
+    models: list[State], shards: dict[str, Shard], everyone: Images, **asked
+) -> Outcome:
     """`from_each_own` where all clients share one model per round. asked: as there."""
-    return from_each_own([dict.fromkeys(shards, model) for model in models], shards, everyone, **asked)
+    return from_each_own(
+        [dict.fromkeys(shards, model) for model in models], shards, everyone, **asked
+    )
 
 
 def from_each_own(

@@ -63,9 +63,13 @@ def study(
     for client in sorted(newcomers):
         own = seeds.derive(seed, client)
         for algorithm, training_settings in training.items():
-            model, cost = shared_model(algorithm, without(task, client), training_settings, unfinished)
+            model, cost = shared_model(
+                algorithm, without(task, client), training_settings, unfinished
+            )
             started = time.perf_counter()
-            rows = few_labels(model, newcomers[client], everyone, build=task.build, settings=settings, seed=own)
+            rows = few_labels(
+                model, newcomers[client], everyone, build=task.build, settings=settings, seed=own
+            )
             watched = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
             cells += [{"algorithm": algorithm, "client": client, **row} for row in watched]
             at_home = {"seconds_at_home": time.perf_counter() - started}
@@ -75,11 +79,15 @@ def study(
 
 def without(task: Task, client: str) -> Task:
     """The task as if `client` were none of the federation: neither its set nor its epsilon is there."""
-    data, epsilons = ({name: own[name] for name in own if name != client} for own in (task.data, task.epsilons))
+    data, epsilons = (
+        {name: own[name] for name in own if name != client} for own in (task.data, task.epsilons)
+    )
     return replace(task, data=data, epsilons=epsilons)
 
 
-def shared_model(algorithm: str, task: Task, settings: Block, unfinished: Path | None = None) -> tuple[State, dict]:
+def shared_model(
+    algorithm: str, task: Task, settings: Block, unfinished: Path | None = None
+) -> tuple[State, dict]:
     """(the last round's model, cost); one model for all clients, and for who joins later."""
     (trained,) = baselines.trained(algorithm, task, settings, unfinished=unfinished).values()
     return next(iter(trained.models[-1].values())), trained.cost
@@ -111,12 +119,20 @@ def labelled(records: Images, count: int, seed: int) -> Images:
 def adapt(model: nn.Module, records: Images, settings: NewClients) -> None:
     """`steps` steps of Adam in place, each on all records: the seed shuffles nothing that matters."""
     classifier.fit(
-        model, records, epochs=settings.steps, batch=len(records), learning_rate=settings.learning_rate, seed=0
+        model,
+        records,
+        epochs=settings.steps,
+        batch=len(records),
+        learning_rate=settings.learning_rate,
+        seed=0,
     )
 
 
 def _tested(model: nn.Module, shard: Shard, everyone: Images) -> dict[str, float]:
-    return {**scores(model, shard.test), **{f"global_{name}": value for name, value in scores(model, everyone).items()}}
+    return {
+        **scores(model, shard.test),
+        **{f"global_{name}": value for name, value in scores(model, everyone).items()},
+    }
 
 
 def _skipped(newcomers: dict[str, Shard], labels: list[int]) -> list[dict]:

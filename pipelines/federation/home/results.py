@@ -66,5 +66,8 @@ def load_models(path: Path) -> list[State]:
 
 def line(summary: dict) -> str:
     """One line for the terminal: mean accuracy at home, before and after fine-tuning."""
-    before, after = (over_clients({c: e[when] for c, e in summary["clients"].items()}) for when in ("before", "after"))
+    before, after = (
+        over_clients({c: e[when] for c, e in summary["clients"].items()})
+        for when in ("before", "after")
+    )
     return f"accuracy {before['mean_accuracy']:.3f} before, {after['mean_accuracy']:.3f} after fine-tuning"

@@ -47,7 +47,10 @@ def exported(run: Run, client: str) -> dict[str, Images]:
     Raises:
         UserError: there is none, or its card has no formal guarantee and others than this machine's would see it.
     """
-    if LOCAL not in os.environ and exports.privacy(run.dataset, [client], run.generator)["guarantee"] != "formal":
+    if (
+        LOCAL not in os.environ
+        and exports.privacy(run.dataset, [client], run.generator)["guarantee"] != "formal"
+    ):
         raise UserError(
             f"The card of {client}/{run.generator} has no formal guarantee: the set is served to nobody else."
         )
@@ -79,14 +82,23 @@ def _sets(params: Params, run: Run, pool: dict[str, dict]) -> dict[str, Images]:
 def _noisy(params: Params, run: Run, client: str) -> Gate:
     settings = run.settings(params)
     if LOCAL not in os.environ:
-        raise UserError("Noisy training on private records is served in federation.mode 'local' alone.")
+        raise UserError(
+            "Noisy training on private records is served in federation.mode 'local' alone."
+        )
     if settings.warm_start:
-        raise UserError(f"{run.method!r} starts from images that clients release together: in one process only.")
+        raise UserError(
+            f"{run.method!r} starts from images that clients release together: in one process only."
+        )
     module, build = noisy_run.family(settings), own.network(params, run.dataset, settings)
-    account, source = own.account(params, client, settings), own.source(params, run.dataset, run.method, client)
+    account, source = (
+        own.account(params, client, settings),
+        own.source(params, run.dataset, run.method, client),
+    )
     records = shards.read(run.dataset, client, "train")
     served = module.Client(build(), records, account, source)
-    first = module.start(state_of(build()), settings)  # no public images: what is sent has the same shapes
+    first = module.start(
+        state_of(build()), settings
+    )  # no public images: what is sent has the same shapes
     release = entry(
         run.method,
         module.VERSION,

@@ -46,7 +46,10 @@ TOLD: Bounds = {
     "left": (int, 0, MOST),
 }
 # What its account came to in the end: no step where its budget buys none.
-SPENT: Bounds = {**{name: TOLD[name] for name in ("epsilon_spent", "epsilon_by_pld")}, "steps": (int, 0, MOST)}
+SPENT: Bounds = {
+    **{name: TOLD[name] for name in ("epsilon_spent", "epsilon_by_pld")},
+    "steps": (int, 0, MOST),
+}
 
 
 class Refused(Exception):
@@ -70,7 +73,13 @@ class Gate:
         rounds: int,
         spent: Callable[[], dict] = dict,
     ):
-        self.update, self.template, self.rounds, self.spent, self.last = update, template, rounds, spent, 0
+        self.update, self.template, self.rounds, self.spent, self.last = (
+            update,
+            template,
+            rounds,
+            spent,
+            0,
+        )
 
     def answer(self, payload: Payload) -> Payload | None:
         """The client's answer to a round; None where it has left.
@@ -113,7 +122,11 @@ def check_arrays(arrays: State, template: State) -> None:
         raise Refused("the arrays are not those of this run's network")
     for name, expected in template.items():
         array = arrays[name]
-        if not isinstance(array, np.ndarray) or array.dtype != expected.dtype or array.shape != expected.shape:
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != expected.dtype
+            or array.shape != expected.shape
+        ):
             raise Refused(f"array {name!r} must be {expected.dtype}, {expected.shape}")
         if not np.isfinite(array).all() or np.abs(array).max(initial=0) > LARGEST:
             raise Refused(f"array {name!r} has values that are not finite, or above {LARGEST:g}")
@@ -133,7 +146,9 @@ def check_told(scalars: dict, bounds: Bounds = TOLD) -> None:
         usual = isinstance(value, int | float) and not isinstance(value, bool)
         if not usual or (kind is int and not isinstance(value, int)) or not low <= value <= high:
             # the value is left out: a client tells the server why it refuses, and this is what may not leave
-            raise Refused(f"a number named {name!r} may not leave: it must be {kind.__name__} in [{low:g}, {high:g}]")
+            raise Refused(
+                f"a number named {name!r} may not leave: it must be {kind.__name__} in [{low:g}, {high:g}]"
+            )
 
 
 def check_all_told(scalars: dict, bounds: Bounds) -> None:
@@ -152,7 +167,9 @@ def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
     Raises:
         Refused: it is none of this run.
     """
-    arrays = [content.get(name) for name in ("images", "labels")] if isinstance(content, dict) else []
+    arrays = (
+        [content.get(name) for name in ("images", "labels")] if isinstance(content, dict) else []
+    )
     kinds = [(array.dtype, array.shape) for array in arrays if isinstance(array, np.ndarray)]
     if kinds != [(np.dtype(np.uint8), shape), (np.dtype(np.int64), shape[:1])]:
         raise Refused(f"its set must be uint8 images of {shape}, and their labels")

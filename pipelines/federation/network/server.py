@@ -30,13 +30,19 @@ def lead(params: Params, run: Run, clients: list[str], engine: Engine) -> rounds
     settings = run.settings(params)
     if run.noisy:
         module, build = noisy_run.family(settings), own.network(params, run.dataset, settings)
-        first = module.start(state_of(build()), settings, _public(params, run, settings), len(clients))
+        first = module.start(
+            state_of(build()), settings, _public(params, run, settings), len(clients)
+        )
         step = module.step
     else:
-        sizes = dict.fromkeys(sorted(clients), range(params.profiles[run.dataset].images))  # public: one for all
+        sizes = dict.fromkeys(
+            sorted(clients), range(params.profiles[run.dataset].images)
+        )  # public: one for all
         module = algorithm(methods.module(run.method))
         first, step = module.server(run.task(params, sizes), settings), module.server_step
-    return rounds.run(first, step, engine, rounds=settings.rounds, name=run.method, last_alone=run.noisy)
+    return rounds.run(
+        first, step, engine, rounds=settings.rounds, name=run.method, last_alone=run.noisy
+    )
 
 
 def bounds(params: Params, run: Run) -> Bounds:
@@ -82,5 +88,7 @@ def _public(params: Params, run: Run, settings: Block) -> Public | None:
         return Public(own.network(params, run.dataset, settings)(), images)
     field = looks_at_images(settings)
     if field:
-        raise UserError(f"{run.method!r} with this {field} looks at public images, and the server has no {path}.")
+        raise UserError(
+            f"{run.method!r} with this {field} looks at public images, and the server has no {path}."
+        )
     return None

@@ -40,7 +40,9 @@ class RenyiFilter:
             ValueError: they would leave the budget; nothing is entered.
         """
         if not self.affords(steps):
-            raise ValueError(f"{steps} would exceed epsilon {self.epsilon:g} at order {self.order:g}.")
+            raise ValueError(
+                f"{steps} would exceed epsilon {self.epsilon:g} at order {self.order:g}."
+            )
         self.spent += schedule_rdp(schedule=[steps], order=self.order)
 
     @property
@@ -52,5 +54,7 @@ class RenyiFilter:
 def planned_order(*, schedule: Schedule, delta: float, orders: Sequence[float] = ORDERS) -> float:
     """The order at which a planned schedule costs least: what to fix a filter at."""
     return min(
-        orders, key=lambda order: schedule_rdp(schedule=schedule, order=order) + conversion(order=order, delta=delta)
+        orders,
+        key=lambda order: schedule_rdp(schedule=schedule, order=order)
+        + conversion(order=order, delta=delta),
     )

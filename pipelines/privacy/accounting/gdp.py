@@ -10,7 +10,9 @@ import math
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-LARGEST_EPSILON = 30.0  # a larger finite epsilon is planned at 30: a stronger promise, and exp() stays finite
+LARGEST_EPSILON = (
+    30.0  # a larger finite epsilon is planned at 30: a stronger promise, and exp() stays finite
+)
 CLASSIC_ORDERS = (1.1, *range(2, 200))  # the orders of DataLens' accountant
 
 
@@ -39,7 +41,9 @@ def gdp_mu(*, epsilon: float, delta: float) -> float:
     if math.isinf(epsilon):
         return math.inf
     epsilon = min(epsilon, LARGEST_EPSILON)
-    return brentq(lambda mu: gdp_delta(epsilon=epsilon, mu=mu) - delta, min(1e-9, delta), 50.0, xtol=1e-13)
+    return brentq(
+        lambda mu: gdp_delta(epsilon=epsilon, mu=mu) - delta, min(1e-9, delta), 50.0, xtol=1e-13
+    )
 
 
 def compose(mus: list[float]) -> float:
@@ -52,7 +56,9 @@ def classic_epsilon(*, mu: float, delta: float) -> tuple[float, float]:
 
     Shown beside the exact value so that a reader can compare with the papers; never the claim.
     """
-    return min((order * mu * mu / 2 + math.log(1 / delta) / (order - 1), order) for order in CLASSIC_ORDERS)
+    return min(
+        (order * mu * mu / 2 + math.log(1 / delta) / (order - 1), order) for order in CLASSIC_ORDERS
+    )
 
 
 def rounding_slack(*, epsilon: float, sigma: float, draws: int) -> float:

@@ -25,7 +25,9 @@ class Losses:
 
     def epsilon(self, delta: float) -> float:
         if delta not in self._epsilons:  # who shares the state asks for the same
-            self._epsilons[delta] = self._distribution.get_epsilon_for_delta(delta) if self._steps else 0.0
+            self._epsilons[delta] = (
+                self._distribution.get_epsilon_for_delta(delta) if self._steps else 0.0
+            )
         return self._epsilons[delta]
 
     @cached_property
@@ -47,7 +49,9 @@ class Losses:
 def _of(steps: Steps):
     """Composing even one with itself looks for its tails, which takes ten times as long as composing it with others."""
     one = dp_accounting().pld.privacy_loss_distribution.from_gaussian_mechanism(
-        steps.noise_multiplier, sampling_prob=steps.sampling_rate, value_discretization_interval=INTERVAL
+        steps.noise_multiplier,
+        sampling_prob=steps.sampling_rate,
+        value_discretization_interval=INTERVAL,
     )
     return one.self_compose(steps.count) if steps.count > 1 else one
 

@@ -27,13 +27,17 @@ def sampled_gaussian_rdp(*, noise_multiplier: float, sampling_rate: float, order
         return 0.0
     if noise_multiplier * noise_multiplier == 0:  # none, or too little to be squared
         return math.inf
-    if noise_multiplier > LARGEST_NOISE:  # what it costs without sampling is more, and next to nothing
+    if (
+        noise_multiplier > LARGEST_NOISE
+    ):  # what it costs without sampling is more, and next to nothing
         return order / 2 / noise_multiplier / noise_multiplier
     if sampling_rate == 1:
         return order / (2 * noise_multiplier**2)
     moment = _log_moment_integer if order == int(order) else _log_moment_fractional
     rdp = moment(sampling_rate, noise_multiplier, order) / (order - 1)
-    return math.inf if math.isnan(rdp) else max(0.0, rdp)  # max(0, nan) is 0: arithmetic that fails must not be free
+    return (
+        math.inf if math.isnan(rdp) else max(0.0, rdp)
+    )  # max(0, nan) is 0: arithmetic that fails must not be free
 
 
 def conversion(*, order: float, delta: float) -> float:
@@ -59,7 +63,13 @@ def _log_moment_integer(rate: float, noise: float, order: float) -> float:
     j = np.arange(2, order + 1)
     exponent = (j * j - j) / (2 * noise**2)
     log_binomial = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
-    terms = log_binomial + (order - j) * np.log1p(-rate) + j * np.log(rate) + exponent + np.log(-np.expm1(-exponent))
+    terms = (
+        log_binomial
+        + (order - j) * np.log1p(-rate)
+        + j * np.log(rate)
+        + exponent
+        + np.log(-np.expm1(-exponent))
+    )
     return float(np.logaddexp(0.0, logsumexp(terms)))
 
 
@@ -69,8 +79,20 @@ def _log_moment_fractional(rate: float, noise: float, order: float) -> float:
     i = np.arange(TERMS, dtype=float)
     j = order - i
     log_binomial, sign = gammaln(order + 1) - gammaln(i + 1) - gammaln(j + 1), gammasgn(j + 1)
-    below = i * math.log(rate) + j * math.log1p(-rate) + (i * i - i) / (2 * noise**2) + log_ndtr((split - i) / noise)
-    above = j * math.log(rate) + i * math.log1p(-rate) + (j * j - j) / (2 * noise**2) + log_ndtr((j - split) / noise)
-    sign[np.isneginf(log_binomial)] = 1  # within rounding of an integer order: terms of 0 at a pole, whose sign is nan
+    below = (
+        i * math.log(rate)
+        + j * math.log1p(-rate)
+        + (i * i - i) / (2 * noise**2)
+        + log_ndtr((split - i) / noise)
+    )
+    above = (
+        j * math.log(rate)
+        + i * math.log1p(-rate)
+        + (j * j - j) / (2 * noise**2)
+        + log_ndtr((j - split) / noise)
+    )
+    sign[np.isneginf(log_binomial)] = (
+        1  # within rounding of an integer order: terms of 0 at a pole, whose sign is nan
+    )
     sign[-1] /= 2  # the mean of the last two partial sums of an alternating series
     return float(logsumexp(log_binomial + np.logaddexp(below, above), b=sign))

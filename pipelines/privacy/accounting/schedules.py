@@ -47,10 +47,17 @@ def schedule_epsilon(
     return _least(tuple(map(tuple, schedule)), delta, convert, tuple(orders))
 
 
-@lru_cache(maxsize=64)  # clients of a round have mostly taken the same steps, and each asks after each round
+@lru_cache(
+    maxsize=64
+)  # clients of a round have mostly taken the same steps, and each asks after each round
 def _least(schedule: Schedule, delta: float, convert, orders: tuple[float, ...]) -> float:
     return min(
-        rdp_epsilon(rdp=schedule_rdp(schedule=schedule, order=order), order=order, delta=delta, convert=convert)
+        rdp_epsilon(
+            rdp=schedule_rdp(schedule=schedule, order=order),
+            order=order,
+            delta=delta,
+            convert=convert,
+        )
         for order in orders
     )
 
@@ -77,9 +84,13 @@ def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
     """
     if any(steps.sampling_rate < 1 for steps in schedule):
         raise ValueError("Gaussian DP is exact for steps without sampling alone.")
-    if any(steps.noise_multiplier * steps.noise_multiplier == 0 and steps.count for steps in schedule):
+    if any(
+        steps.noise_multiplier * steps.noise_multiplier == 0 and steps.count for steps in schedule
+    ):
         return math.inf
-    mu = compose([math.sqrt(steps.count) / steps.noise_multiplier for steps in schedule if steps.count])
+    mu = compose(
+        [math.sqrt(steps.count) / steps.noise_multiplier for steps in schedule if steps.count]
+    )
     return gdp_epsilon(mu=mu, delta=delta)
 
 
@@ -105,7 +116,10 @@ def scale_for(
         raise ValueError(f"What was spent before leaves nothing of epsilon {target:g}.")
 
     def excess(log_factor: float) -> float:
-        scaled = [steps._replace(noise_multiplier=steps.noise_multiplier * math.exp(log_factor)) for steps in schedule]
+        scaled = [
+            steps._replace(noise_multiplier=steps.noise_multiplier * math.exp(log_factor))
+            for steps in schedule
+        ]
         return by(schedule=[*before, *scaled], delta=delta) - target
 
     low = high = 0.0
@@ -127,7 +141,9 @@ def steps_for(
 ) -> int:
     """`most_steps` of equal ones."""
     equal = partial(Steps, noise_multiplier, sampling_rate)
-    return most_steps(epsilon=epsilon, delta=delta, first=lambda count: [equal(count)], at_most=at_most, by=by)
+    return most_steps(
+        epsilon=epsilon, delta=delta, first=lambda count: [equal(count)], at_most=at_most, by=by
+    )
 
 
 def most_steps(
@@ -157,7 +173,9 @@ def largest(within: Callable[[int], bool], at_most: int) -> int:
 def sampled_event(steps: Steps):
     """The steps as dp-accounting names them."""
     library = dp_accounting()
-    one = library.PoissonSampledDpEvent(steps.sampling_rate, library.GaussianDpEvent(steps.noise_multiplier))
+    one = library.PoissonSampledDpEvent(
+        steps.sampling_rate, library.GaussianDpEvent(steps.noise_multiplier)
+    )
     return library.SelfComposedDpEvent(one, steps.count)
 
 
@@ -175,7 +193,10 @@ def _coarser(schedule: Schedule, levels: int) -> list[Steps]:
     if len(noises) > levels:
         grid = np.geomspace(noises[0], noises[-1], levels)
         grid[0], grid[-1] = noises[0], noises[-1]
-        floor = {float(noise): float(grid[np.searchsorted(grid, noise, side="right") - 1]) for noise in noises}
+        floor = {
+            float(noise): float(grid[np.searchsorted(grid, noise, side="right") - 1])
+            for noise in noises
+        }
         schedule = [Steps(floor[noise], rate, count) for noise, rate, count in schedule]
     merged: dict[tuple[float, float], int] = {}
     for noise, rate, count in schedule:

@@ -18,12 +18,18 @@ def total_epsilon(*, costs: list[dict], delta: float) -> float:
     discrete noise were cut, no claim is made: infinity.
     """
     kinds = {
-        kind: [cost for cost in costs if cost["kind"] == kind] for kind in ("gaussian", "sampled_gaussian", "renyi")
+        kind: [cost for cost in costs if cost["kind"] == kind]
+        for kind in ("gaussian", "sampled_gaussian", "renyi")
     }
     if len(costs) > sum(map(len, kinds.values())):
         return math.inf
     mu = compose([cost["mu"] for cost in kinds["gaussian"]])
-    schedule = [Steps(*steps) for cost in kinds["sampled_gaussian"] for steps in cost["schedule"] if steps[2]]
+    schedule = [
+        Steps(*steps)
+        for cost in kinds["sampled_gaussian"]
+        for steps in cost["schedule"]
+        if steps[2]
+    ]
     if kinds["renyi"]:
         total = _by_renyi(kinds["renyi"], mu, schedule, delta)
     elif schedule:
@@ -38,7 +44,9 @@ def _by_renyi(filtered: list[dict], mu: float, schedule: list[Steps], delta: flo
     largest, rdp = min(cost["order"] for cost in filtered), sum(cost["rdp"] for cost in filtered)
     return min(
         rdp_epsilon(
-            rdp=rdp + order * mu * mu / 2 + schedule_rdp(schedule=schedule, order=order), order=order, delta=delta
+            rdp=rdp + order * mu * mu / 2 + schedule_rdp(schedule=schedule, order=order),
+            order=order,
+            delta=delta,
         )
         for order in {largest, *(order for order in ORDERS if order < largest)}
     )

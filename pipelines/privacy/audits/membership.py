@@ -19,10 +19,14 @@ LOW_FPR = (0.01, 0.1)
 DEVIATIONS = 4.0  # of an AUC at its limit; more than that above the limit is a finding
 
 
-def audit(distances: np.ndarray, members: np.ndarray, *, guesses: int, mu_claimed: float, delta: float) -> Verdict:
+def audit(
+    distances: np.ndarray, members: np.ndarray, *, guesses: int, mu_claimed: float, delta: float
+) -> Verdict:
     """`distances` float [m] to the nearest synthetic image; `members` bool [m], the coins."""
     facts, limit = attack(distances, members), largest_auc(mu_claimed)
-    slack = DEVIATIONS * auc_deviation(limit, members=int(members.sum()), others=int((~members).sum()))
+    slack = DEVIATIONS * auc_deviation(
+        limit, members=int(members.sum()), others=int((~members).sum())
+    )
     found = one_run.audit(-distances, members, guesses=guesses, mu_claimed=mu_claimed, delta=delta)
     return of_epsilon(
         mu_claimed=mu_claimed,

@@ -27,7 +27,11 @@ def audit(
     confidence: float = CONFIDENCE,
 ) -> Verdict:
     """`scores` float [m], higher for canaries that seem to be in; `included` bool [m], the coins."""
-    counts = {"canaries": len(scores), "guesses": guesses, "correct": correct_guesses(scores, included, guesses)}
+    counts = {
+        "canaries": len(scores),
+        "guesses": guesses,
+        "correct": correct_guesses(scores, included, guesses),
+    }
     lower = epsilon_lower_bound(**counts, delta=delta, confidence=confidence)
     evidence = {**counts, "confidence": confidence}
     return of_epsilon(mu_claimed=mu_claimed, epsilon_lower=lower, delta=delta, evidence=evidence)
@@ -45,7 +49,9 @@ def epsilon_lower_bound(
     """The least epsilon that so many correct guesses leave possible; 0 when chance alone explains them."""
 
     def excess(epsilon: float) -> float:
-        found = p_value(canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta)
+        found = p_value(
+            canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
+        )
         return found - (1 - confidence)
 
     return 0.0 if excess(0.0) >= 0 else brentq(excess, 0.0, LARGEST)
@@ -54,6 +60,8 @@ def epsilon_lower_bound(
 def p_value(*, canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
     """The most probable that `correct` or more right guesses can be under (epsilon, delta)-DP."""
     right = 1 / (1 + math.exp(-epsilon))
-    below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, right))  # P[correct > W >= correct - i]
+    below = np.cumsum(
+        binom.pmf(np.arange(correct - 1, -1, -1), guesses, right)
+    )  # P[correct > W >= correct - i]
     steepest = np.max(below / np.arange(1, correct + 1), initial=0.0)
     return min(1.0, float(binom.sf(correct - 1, guesses, right) + 2 * canaries * delta * steepest))

@@ -50,7 +50,9 @@ def of_epsilon(
     """From a bound on epsilon at `delta`; mu_lower is what a Gaussian mechanism would need to leak so much."""
     return Verdict(
         mu_claimed=mu_claimed,
-        mu_lower=accounting.gdp_mu(epsilon=epsilon_lower, delta=delta) if epsilon_lower > 0 else 0.0,
+        mu_lower=accounting.gdp_mu(epsilon=epsilon_lower, delta=delta)
+        if epsilon_lower > 0
+        else 0.0,
         epsilon_claimed=accounting.gdp_epsilon(mu=mu_claimed, delta=delta),
         epsilon_lower=epsilon_lower,
         delta=delta,

@@ -68,7 +68,9 @@ class Release:
         known_by = ("mechanism", "version", "data")
         if any(entry[name] != getattr(self, name) for name in known_by):
             return False
-        return canonical(_facts(self.identity, entry)) == canonical(_facts(self.identity, vars(self)))
+        return canonical(_facts(self.identity, entry)) == canonical(
+            _facts(self.identity, vars(self))
+        )
 
 
 def _facts(identity: Identity, content: dict) -> dict[str, object]:
@@ -101,12 +103,26 @@ class Ledger:
             LedgerError: the file was tampered with, or the total would exceed `lifetime_epsilon`.
         """
         with self.chain.locked():
-            known = [entry["event"] for entry in self.entries() if entry["fingerprint"] == release.fingerprint]
+            known = [
+                entry["event"]
+                for entry in self.entries()
+                if entry["fingerprint"] == release.fingerprint
+            ]
             if known:
                 return "reused" if "close" in known else "resumed"
             self._check_lifetime(release)
-            fields = ("fingerprint", "mechanism", "version", "parameters", "data", "cost", "statement")
-            self.chain.append({"event": "open", **{field: getattr(release, field) for field in fields}})
+            fields = (
+                "fingerprint",
+                "mechanism",
+                "version",
+                "parameters",
+                "data",
+                "cost",
+                "statement",
+            )
+            self.chain.append(
+                {"event": "open", **{field: getattr(release, field) for field in fields}}
+            )
             return "new"
 
     def check(self, release: Release) -> None:
@@ -135,14 +151,19 @@ class Ledger:
                 return replace(release, recorded=entry["fingerprint"])
         return release
 
-    def close(self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None) -> None:
+    def close(
+        self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None
+    ) -> None:
         """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""
         with self.chain.locked():
             opened, closed = (self._find(fingerprint, event) for event in ("open", "close"))
             if opened is None:
                 raise LedgerError(f"{self.path} knows no open release {fingerprint[:12]}.")
             if closed is None:
-                final = {"cost": cost or opened["cost"], "statement": statement or opened["statement"]}
+                final = {
+                    "cost": cost or opened["cost"],
+                    "statement": statement or opened["statement"],
+                }
                 self.chain.append({"event": "close", "fingerprint": fingerprint, **final})
 
     def knows(self, fingerprint: str) -> bool:
@@ -159,16 +180,22 @@ class Ledger:
         Raises:
             LedgerError: this ledger knows no such closed release.
         """
-        made = [entry["statement"] for entry in self.closed() if entry["fingerprint"] == fingerprint]
+        made = [
+            entry["statement"] for entry in self.closed() if entry["fingerprint"] == fingerprint
+        ]
         if not made:
-            raise LedgerError(f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again.")
+            raise LedgerError(
+                f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again."
+            )
         return made[0]
 
     def closed(self) -> list[dict]:
         """The `close` entries of all releases that were made, in their order, which never changes; their `statement`
         with its `cost`, as cards and reports print it."""
         made = [entry for entry in self.entries() if entry["event"] == "close"]
-        return [{**entry, "statement": {**entry["statement"], "cost": entry["cost"]}} for entry in made]
+        return [
+            {**entry, "statement": {**entry["statement"], "cost": entry["cost"]}} for entry in made
+        ]
 
     def costs(self) -> dict[str, dict]:
         """{fingerprint: cost}, as closed, or as opened while it is open."""
@@ -176,11 +203,15 @@ class Ledger:
 
     def total_epsilon(self, extra: list[dict] = (), *, delta: float | None = None) -> float:
         """Epsilon at `delta`, or the ledger's, of everything entered so far, and of `extra` costs if they were too."""
-        return accounting.total_epsilon(costs=[*self.costs().values(), *extra], delta=delta or self.delta)
+        return accounting.total_epsilon(
+            costs=[*self.costs().values(), *extra], delta=delta or self.delta
+        )
 
     def told(self, extra: list[dict] = (), *, delta: float | None = None) -> str:
         """`total_epsilon` as it is printed: an infinite one says why."""
-        return wording.total(self.total_epsilon(extra, delta=delta), [*self.costs().values(), *extra])
+        return wording.total(
+            self.total_epsilon(extra, delta=delta), [*self.costs().values(), *extra]
+        )
 
     def cap_delta(self) -> float:
         """The delta at which `lifetime_epsilon` holds: `lifetime_delta`, or the smallest that this ledger or today's
@@ -200,7 +231,10 @@ class Ledger:
 
     def _find(self, fingerprint: str, event: str) -> dict | None:
         wanted = (fingerprint, event)
-        return next((entry for entry in self.entries() if (entry["fingerprint"], entry["event"]) == wanted), None)
+        return next(
+            (entry for entry in self.entries() if (entry["fingerprint"], entry["event"]) == wanted),
+            None,
+        )
 
     def _check_lifetime(self, release: Release) -> None:
         if self.lifetime_epsilon is None:

@@ -25,7 +25,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         asked = parsed(__doc__, arguments)
         folder = asked.folder or ledger_folder.chosen()
-        paths = _ledgers(folder, named=asked.folder is not None or bool(os.environ.get(ledger_folder.VARIABLE)))
+        paths = _ledgers(
+            folder, named=asked.folder is not None or bool(os.environ.get(ledger_folder.VARIABLE))
+        )
         if asked.command == "plan":
             plan(paths, asked)
             return
@@ -35,7 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
     except LedgerError as error:
         sys.exit(f"Error: {error}")
     except OSError as error:
-        sys.exit(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+        sys.exit(
+            f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+        )
     except KeyboardInterrupt:
         sys.exit("Interrupted.")
 
@@ -46,7 +50,9 @@ def show(path: Path, delta: float | None) -> None:
     costs, entries = ledger.costs(), ledger.entries()
     opened = [entry for entry in entries if entry["event"] == "open"]
     closed = {entry["fingerprint"]: entry for entry in entries if entry["event"] == "close"}
-    print(f"{_name(path)}: total epsilon {ledger.told()} at delta {ledger.delta:g}{_others(ledger)}, per record")
+    print(
+        f"{_name(path)}: total epsilon {ledger.told()} at delta {ledger.delta:g}{_others(ledger)}, per record"
+    )
     width = max((len(entry["mechanism"]) for entry in opened), default=0)
     for entry in opened:
         state = "made" if entry["fingerprint"] in closed else "OPEN: died, or still running"
@@ -60,7 +66,10 @@ def show(path: Path, delta: float | None) -> None:
             print(f"  {len(own)} of {mechanism} together: epsilon {wording.total(total, own)}")
     if math.isinf(ledger.total_epsilon()):
         mechanisms = {entry["fingerprint"]: entry["mechanism"] for entry in opened}
-        named = [(f"{name[:12]} ({mechanisms.get(name, 'never opened')})", cost) for name, cost in costs.items()]
+        named = [
+            (f"{name[:12]} ({mechanisms.get(name, 'never opened')})", cost)
+            for name, cost in costs.items()
+        ]
         print(f"  {wording.culprits(named, ledger.delta)}")
 
 
@@ -90,7 +99,9 @@ def _grid(asked: argparse.Namespace, delta: float) -> list[dict]:
     return [{"kind": "none"} if math.isinf(mu) else {"kind": "gaussian", "mu": mu} for mu in mus]
 
 
-def _each(paths: list[Path], act: Callable[[Path, float | None], None], delta: float | None) -> None:
+def _each(
+    paths: list[Path], act: Callable[[Path, float | None], None], delta: float | None
+) -> None:
     """All of them, whatever is wrong with one; exit 1 then."""
     damaged = False
     for path in paths:
@@ -110,23 +121,33 @@ def _ledgers(folder: Path, named: bool) -> list[Path]:
         LedgerError: somebody named a folder that is none.
     """
     if named and not folder.is_dir():
-        raise LedgerError(f"The folder of ledgers must be an existing folder. Got {str(folder)!r} instead.")
+        raise LedgerError(
+            f"The folder of ledgers must be an existing folder. Got {str(folder)!r} instead."
+        )
     found = [*folder.glob("*/*.jsonl"), *folder.glob("*/*.head")]
     return sorted({path.with_suffix(".jsonl") for path in found})
 
 
 def _opened(path: Path, delta: float | None) -> Ledger:
-    return Ledger(path, delta=delta or min(_stated(Ledger(path, delta=USUAL_DELTA)), default=USUAL_DELTA))
+    return Ledger(
+        path, delta=delta or min(_stated(Ledger(path, delta=USUAL_DELTA)), default=USUAL_DELTA)
+    )
 
 
 def _stated(ledger: Ledger) -> set[float]:
     """Every delta that its releases state."""
-    return {entry["statement"]["delta"] for entry in ledger.entries() if "delta" in entry["statement"]}
+    return {
+        entry["statement"]["delta"] for entry in ledger.entries() if "delta" in entry["statement"]
+    }
 
 
 def _others(ledger: Ledger) -> str:
     others = sorted(_stated(ledger) - {ledger.delta})
-    return f" (its releases state {', '.join(f'{delta:g}' for delta in others)}, too)" if others else ""
+    return (
+        f" (its releases state {', '.join(f'{delta:g}' for delta in others)}, too)"
+        if others
+        else ""
+    )
 
 
 def _name(path: Path) -> str:
@@ -134,5 +155,7 @@ def _name(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as `head`, is no error
+    signal.signal(
+        signal.SIGPIPE, signal.SIG_DFL
+    )  # a reader that has seen enough, such as `head`, is no error
     main()

@@ -47,7 +47,9 @@ class Chain:
         for number, line in enumerate(self._whole_lines(), start=1):
             entry = self._parsed(line, number)
             if entry.get("previous") != previous or entry.pop("hash", None) != digest(entry):
-                raise LedgerError(f"{self.path}, line {number}: the chain is broken; a line was edited or deleted.")
+                raise LedgerError(
+                    f"{self.path}, line {number}: the chain is broken; a line was edited or deleted."
+                )
             self._check_fields(entry, number)
             entries.append(entry)
             previous = digest(entry)
@@ -102,13 +104,17 @@ class Chain:
         try:
             return lines.parsed(line)
         except ValueError as error:
-            raise LedgerError(f"{self.path}, line {number}: {error}; the line was edited.") from None
+            raise LedgerError(
+                f"{self.path}, line {number}: {error}; the line was edited."
+            ) from None
 
     def _check_fields(self, entry: dict, number: int) -> None:
         try:
             lines.check(entry)
         except ValueError as error:
-            raise LedgerError(f"{self.path}, line {number}: {error}; this program did not write it.") from None
+            raise LedgerError(
+                f"{self.path}, line {number}: {error}; this program did not write it."
+            ) from None
 
     def _read_head(self, entries: list[dict]) -> Head:
         if not self.head.exists() and len(entries) <= 1:
@@ -133,7 +139,9 @@ class Chain:
                 "the file back from a backup."
             )
         if head.hash != _head_of(entries[: head.lines]).hash:
-            raise LedgerError(f"{self.path}: line {head.lines} is not the one that was written; the head has another.")
+            raise LedgerError(
+                f"{self.path}: line {head.lines} is not the one that was written; the head has another."
+            )
         if len(entries) > head.lines + 1:  # a writer leaves the head one line behind at most
             raise LedgerError(
                 f"{self.path}: {head.lines} lines were written, {len(entries)} are there. {self._remedy(entries)}"

@@ -15,7 +15,12 @@ EVENTS = {
     },
     "close": {"fingerprint": str, "cost": dict, "statement": dict},
 }
-COSTS = {"gaussian": ("mu",), "sampled_gaussian": ("schedule",), "renyi": ("order", "rdp"), "none": ()}
+COSTS = {
+    "gaussian": ("mu",),
+    "sampled_gaussian": ("schedule",),
+    "renyi": ("order", "rdp"),
+    "none": (),
+}
 
 
 def parsed(line: bytes) -> dict:
@@ -41,7 +46,9 @@ def check(entry: dict) -> None:
     """
     fields = EVENTS.get(_word(entry.get("event")))
     if fields is None:
-        raise ValueError(f"'event' must be one of {', '.join(EVENTS)}, and is {entry.get('event')!r}")
+        raise ValueError(
+            f"'event' must be one of {', '.join(EVENTS)}, and is {entry.get('event')!r}"
+        )
     for name, kind in fields.items():
         if not isinstance(entry.get(name), kind):
             raise ValueError(f"'{name}' is absent or of another kind")
@@ -56,7 +63,9 @@ def check(entry: dict) -> None:
 def _check_cost(cost: dict) -> None:
     names = COSTS.get(_word(cost.get("kind")))
     if names is None:
-        raise ValueError(f"'kind' of its cost must be one of {', '.join(COSTS)}, and is {cost.get('kind')!r}")
+        raise ValueError(
+            f"'kind' of its cost must be one of {', '.join(COSTS)}, and is {cost.get('kind')!r}"
+        )
     for name in names:
         whole = _is_schedule(cost.get(name)) if name == "schedule" else _is_finite(cost.get(name))
         if not whole:
@@ -65,7 +74,9 @@ def _check_cost(cost: dict) -> None:
 
 def _is_schedule(value: object) -> bool:
     rows = value if isinstance(value, list) else [None]
-    return all(isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) for row in rows)
+    return all(
+        isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) for row in rows
+    )
 
 
 def _is_finite(value: object) -> bool:

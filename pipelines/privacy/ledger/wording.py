@@ -22,7 +22,9 @@ def culprits(releases: list[tuple[str, dict]], delta: float) -> str:
     """
     void = [name for name, cost in releases if cost["kind"] == "none"]
     if void:
-        return f"Without a guarantee: {', '.join(void)}. No epsilon holds for all releases together."
+        return (
+            f"Without a guarantee: {', '.join(void)}. No epsilon holds for all releases together."
+        )
     costs = [cost for _, cost in releases]
     passed = _first_beyond(costs, delta)
     name = releases[passed][0]

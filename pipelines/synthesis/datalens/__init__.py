@@ -7,6 +7,13 @@ ensemble     all teachers; teacher_block: some of them in one stacked state; wor
 journal      what a killed run needs to go on
 """
 
-from pipelines.synthesis.datalens.generator import IDENTITY, KNOWN_FAILURES, VERSION, fit, plan, sample
+from pipelines.synthesis.datalens.generator import (
+    IDENTITY,
+    KNOWN_FAILURES,
+    VERSION,
+    fit,
+    plan,
+    sample,
+)
 
 __all__ = ["IDENTITY", "KNOWN_FAILURES", "VERSION", "fit", "plan", "sample"]

@@ -19,7 +19,10 @@ from pipelines.files import read_arrays, write_arrays
 from pipelines.synthesis.datalens.teacher_block import Ballot, Block
 from pipelines.training.tensors import State
 
-SIZES = {"cpu": 16, "cuda": 512}  # teachers per block: enough work per call, and on a CPU still within its caches
+SIZES = {
+    "cpu": 16,
+    "cuda": 512,
+}  # teachers per block: enough work per call, and on a CPU still within its caches
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,14 @@ class Ensemble:
         numbers: which blocks; all by default.
     """
 
-    def __init__(self, recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot, numbers: range | None = None):
+    def __init__(
+        self,
+        recipe: Recipe,
+        shard: Images,
+        owner: np.ndarray,
+        ballot: Ballot,
+        numbers: range | None = None,
+    ):
         self.ballot = ballot
         numbers = recipe.blocks if numbers is None else numbers
         self.blocks = {number: _block(recipe, shard, owner, number) for number in numbers}
@@ -73,7 +83,10 @@ class Ensemble:
         """int64 [B, d]: the vote sums on fakes float32 [B, C, H, W] of labels int64 [B], after `training` steps of
         every teacher on them. One block after the other: its weights stay in the cache, and no more than its own
         gradients [N, B, d] are ever in memory."""
-        on_device = torch.tensor(fakes, device=self.device), torch.tensor(labels, device=self.device)
+        on_device = (
+            torch.tensor(fakes, device=self.device),
+            torch.tensor(labels, device=self.device),
+        )
         return sum(block.poll(*on_device, training, self.ballot) for block in self.blocks.values())
 
     def states(self) -> dict[int, State]:

@@ -36,34 +36,61 @@ from pipelines.synthesis.datalens.teacher_block import Ballot
 from pipelines.synthesis.datalens.workers import assembled
 from pipelines.training.tensors import device, one_thread
 
-KNOWN_FAILURES = "blurred or noise-like images where teachers are few; labels are uniform, not the client's"
+KNOWN_FAILURES = (
+    "blurred or noise-like images where teachers are few; labels are uniform, not the client's"
+)
 VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
 
 
-def fit(shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE) -> dict[str, np.ndarray]:
+def fit(
+    shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
+) -> dict[str, np.ndarray]:
     """Trains teachers and generator side by side; only the noisy votes reach the generator."""
     settings, details = plan.settings, plan.statement.details
     sigma, scale = details["sigma"], details["lattice_steps_per_vote"]
     on = device(where.device)
     owner = votes.assign(shard.ids, settings.teachers, key=seed.to_bytes(8, "big"))
-    print(f"  records per teacher: {len(shard) / settings.teachers:.1f} on average (private: never exported)")
+    print(
+        f"  records per teacher: {len(shard) / settings.teachers:.1f} on average (private: never exported)"
+    )
     shape = (settings.batch, math.prod(plan.space.shape))
-    with one_thread(), assembled(_recipe(plan, seed, on), shard, owner, _ballot(settings)) as teachers:
+    with (
+        one_thread(),
+        assembled(_recipe(plan, seed, on), shard, owner, _ballot(settings)) as teachers,
+    ):
         training = _training(plan, seed, on)
         generator, journal = training.network, Journal(where.unfinished, shape)
         first = journal.resumed(training, teachers)
         for _ in journal.released if sigma > 0 else ():
             noise.skip(shape, sigma * scale)
-        bar = tqdm(range(first, settings.steps), "datalens", settings.steps, initial=first, disable=None, mininterval=1)
+        bar = tqdm(
+            range(first, settings.steps),
+            "datalens",
+            settings.steps,
+            initial=first,
+            disable=None,
+            mininterval=1,
+        )
         for step in bar:
-            z, labels = (tensor.to(on) for tensor in _drawn(generator, training.stream, step, settings))
+            z, labels = (
+                tensor.to(on) for tensor in _drawn(generator, training.stream, step, settings)
+            )
             with torch.no_grad():
                 fakes = generator(z, labels)
             rounds = settings.teacher_steps + (settings.teacher_warmup if step == 0 else 0)
             total = teachers.poll(fakes.cpu().numpy(), labels.cpu().numpy(), rounds) * scale
-            noisy = journal.once(step, partial(release, total, sigma=sigma, scale=scale, noise=noise))
+            noisy = journal.once(
+                step, partial(release, total, sigma=sigma, scale=scale, noise=noise)
+            )
             direction = _direction(noisy, settings, plan.space)
-            _follow(generator, training.optimiser, z, labels, _target(fakes, direction, settings.step_length), settings)
+            _follow(
+                generator,
+                training.optimiser,
+                z,
+                labels,
+                _target(fakes, direction, settings.step_length),
+                settings,
+            )
             journal.checkpoint(step + 1, training, teachers)
             bar.set_postfix_str(_progress(step + 1, noisy, plan), refresh=False)
     return neural.state(generator)
@@ -89,13 +116,19 @@ def _recipe(plan: Plan, seed: int, on: torch.device) -> Recipe:
 
 def _ballot(settings: Datalens) -> Ballot:
     """How a teacher's image gradients become its vote; this crosses to other processes."""
-    return partial(votes.vote, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic)
+    return partial(
+        votes.vote, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic
+    )
 
 
 def _training(plan: Plan, seed: int, on: torch.device) -> neural.Training:
     settings = plan.settings
-    network = neural.generator(settings.generator_network, plan.space, latent=settings.latent, seed=seed).to(on)
-    optimiser = torch.optim.Adam(network.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999))
+    network = neural.generator(
+        settings.generator_network, plan.space, latent=settings.latent, seed=seed
+    ).to(on)
+    optimiser = torch.optim.Adam(
+        network.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999)
+    )
     return neural.Training(network, optimiser, torch.Generator().manual_seed(seed + 2))
 
 
@@ -103,7 +136,9 @@ def _drawn(generator: Generator, stream: torch.Generator, step: int, settings: D
     """(z, labels) of a step's fakes; labels in turn go on where the last step ended."""
     z, labels = generator.draw(settings.batch, stream)
     if settings.labels == "in_turn":
-        labels = torch.arange(step * settings.batch, (step + 1) * settings.batch) % generator.classes
+        labels = (
+            torch.arange(step * settings.batch, (step + 1) * settings.batch) % generator.classes
+        )
     return z, labels
 
 
@@ -117,7 +152,9 @@ def _progress(steps: int, noisy: np.ndarray, plan: Plan) -> str:
 
 def _direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:
     """[B, d]: where the noisy votes say that each fake should go; post-processing, free."""
-    kept = votes.thresholded(votes.centred(noisy, settings.centre_votes), settings.threshold, settings.teachers)
+    kept = votes.thresholded(
+        votes.centred(noisy, settings.centre_votes), settings.threshold, settings.teachers
+    )
     return votes.smoothed(kept, settings.vote_cutoff, space.shape)
 
 
@@ -128,7 +165,9 @@ def _target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> t
     return fakes + step_length * move / rms[:, None, None, None]
 
 
-def _follow(generator: Generator, optimiser, z, labels, target: torch.Tensor, settings: Datalens) -> None:
+def _follow(
+    generator: Generator, optimiser, z, labels, target: torch.Tensor, settings: Datalens
+) -> None:
     """Generator steps towards the target: post-processing, as many as one likes."""
     for _ in range(settings.generator_steps):
         optimiser.zero_grad(set_to_none=True)

@@ -94,12 +94,16 @@ class Journal:
         return steps
 
     def _checkpoints(self) -> list[tuple[int, Path]]:
-        return [(int(path.name.removeprefix("after-")), path) for path in self.folder.glob("after-*")]
+        return [
+            (int(path.name.removeprefix("after-")), path) for path in self.folder.glob("after-*")
+        ]
 
 
 def _record(step: int, votes: np.ndarray) -> bytes:
     content = votes.astype("<f8").tobytes()
-    return content + hashlib.blake2b(content, key=step.to_bytes(8, "big"), digest_size=DIGEST).digest()
+    return (
+        content + hashlib.blake2b(content, key=step.to_bytes(8, "big"), digest_size=DIGEST).digest()
+    )
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> list[np.ndarray]:

@@ -65,7 +65,10 @@ class Machines:
 
     def load(self, folder: Path) -> None:
         states = ensemble.read(folder, self.blocks)
-        own = [{number: states[number] for number in self.blocks[rank :: self.count]} for rank in range(self.count)]
+        own = [
+            {number: states[number] for number in self.blocks[rank :: self.count]}
+            for rank in range(self.count)
+        ]
         self._ask([("restore", part) for part in own])
 
     def stop(self) -> None:

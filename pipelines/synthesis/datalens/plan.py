@@ -11,7 +11,9 @@ from pipelines.privacy.ledger import Identity
 from pipelines.synthesis.base import Plan, Space, lattice, stated
 from pipelines.synthesis.datalens import votes
 
-LEAST_STEPS = 50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
+LEAST_STEPS = (
+    50  # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)
+)
 LARGEST_RATIO = 1.0
 IDENTITY = Identity(
     consequences=frozenset(
@@ -30,7 +32,11 @@ IDENTITY = Identity(
             "steps_affordable_at_sigma_N_1",
         }
     ),
-    neutral={"settings.threshold": None, "settings.centre_votes": False, "settings.vote_cutoff": None},
+    neutral={
+        "settings.threshold": None,
+        "settings.centre_votes": False,
+        "settings.vote_cutoff": None,
+    },
 )
 
 
@@ -43,10 +49,14 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     """
     pixels = math.prod(space.shape)
     if settings.top_k > pixels:
-        raise mistake("synthesis.datalens.top_k", settings.top_k, f"at most the {pixels} pixels of an image")
+        raise mistake(
+            "synthesis.datalens.top_k", settings.top_k, f"at most the {pixels} pixels of an image"
+        )
     if settings.batch < 2 and settings.generator_network == "conv":
         raise mistake(
-            "synthesis.datalens.batch", settings.batch, "at least 2 for the conv generator, which has batch norm"
+            "synthesis.datalens.batch",
+            settings.batch,
+            "at least 2 for the conv generator, which has batch norm",
         )
     sensitivity = votes.sensitivity(top_k=settings.top_k, batch=settings.batch)
     sigma = sensitivity * math.sqrt(settings.steps) / budget.mu if budget.private else 0.0
@@ -70,10 +80,13 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)
     line = (
-        f"datalens: {settings.steps} steps at sigma/N = {ratio:.2f}; at sigma/N = 1 the budget buys {affordable} steps"
+        f"datalens: {settings.steps} steps at sigma/N = {ratio:.2f}; "
+        f"at sigma/N = 1 the budget buys {affordable} steps"
     )
     if weak and settings.weak_plan == "refuse":
-        raise UserError(f"{line}. {weak[0]} Or set synthesis.datalens.weak_plan to 'warn'. (params.yaml)")
+        raise UserError(
+            f"{line}. {weak[0]} Or set synthesis.datalens.weak_plan to 'warn'. (params.yaml)"
+        )
     return Plan(settings, space, statement, weak, (line,))
 
 
@@ -81,7 +94,9 @@ def _affordable(settings: Datalens, budget: Budget) -> int | str:
     """Steps at sigma = N: T = (mu N / 2)^2 / (k B)."""
     if not budget.private:
         return "any number of"
-    return int((budget.mu * settings.teachers * LARGEST_RATIO / 2) ** 2 / (settings.top_k * settings.batch))
+    return int(
+        (budget.mu * settings.teachers * LARGEST_RATIO / 2) ** 2 / (settings.top_k * settings.batch)
+    )
 
 
 def _papers_epsilon(budget: Budget) -> float:

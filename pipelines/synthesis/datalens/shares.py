@@ -11,7 +11,9 @@ from pipelines.synthesis.datalens.ensemble import Ensemble, Recipe
 from pipelines.synthesis.datalens.teacher_block import Ballot
 
 
-def shares(recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot, count: int) -> list[tuple]:
+def shares(
+    recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot, count: int
+) -> list[tuple]:
     """Ensemble's arguments for each of `count` processes: its blocks, and the records of these alone."""
     found = []
     for number in range(count):
@@ -21,7 +23,9 @@ def shares(recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot, cou
     return found
 
 
-def answered(ensemble: Ensemble | None, question: tuple) -> tuple[Ensemble | None, tuple[Exception | None, object]]:
+def answered(
+    ensemble: Ensemble | None, question: tuple
+) -> tuple[Ensemble | None, tuple[Exception | None, object]]:
     """(the teachers, (what went wrong, the answer)): the first question makes them, all others name a method."""
     try:
         if ensemble is None:
@@ -30,7 +34,10 @@ def answered(ensemble: Ensemble | None, question: tuple) -> tuple[Ensemble | Non
     except UserError as error:
         return ensemble, (error, None)
     except Exception:
-        return ensemble, (RuntimeError(f"in {multiprocessing.current_process().name}:\n{traceback.format_exc()}"), None)
+        return ensemble, (
+            RuntimeError(f"in {multiprocessing.current_process().name}:\n{traceback.format_exc()}"),
+            None,
+        )
 
 
 def unanswered() -> UserError:

@@ -17,7 +17,9 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.synthesis.datalens import votes
 from pipelines.training.tensors import State, packed, unpacked
 
-Ballot = Callable[..., torch.Tensor]  # (image gradients [N, B, d], generator=) -> int8 ballots, same shape
+Ballot = Callable[
+    ..., torch.Tensor
+]  # (image gradients [N, B, d], generator=) -> int8 ballots, same shape
 
 
 class Block:
@@ -46,15 +48,21 @@ class Block:
         self.wrong_labels = wrong_labels and teacher.classes > 1
         self.generator = torch.Generator(device).manual_seed(seed)
         self.weights = stacked.initial(teacher, count, self.generator)
-        self.optimiser = torch.optim.Adam(self.weights.values(), lr=learning_rate, betas=(0.5, 0.999), fused=True)
+        self.optimiser = torch.optim.Adam(
+            self.weights.values(), lr=learning_rate, betas=(0.5, 0.999), fused=True
+        )
         blank = np.zeros((1, *shard.images.shape[1:]), np.uint8)
-        self.images = torch.tensor(np.concatenate([shard.images, blank]), device=device).permute(0, 3, 1, 2)
+        self.images = torch.tensor(np.concatenate([shard.images, blank]), device=device).permute(
+            0, 3, 1, 2
+        )
         self.labels = torch.tensor(np.append(shard.labels, 0), device=device)
         self.sizes, self.table = (table.to(device) for table in _rows_by_teacher(owner, count))
 
     def real_batch(self, batch: int) -> stacked.Batch:
         """([N, B, C, H, W], [N, B]): each teacher draws from its own records with replacement."""
-        draws = torch.rand(self.count, batch, generator=self.generator, device=self.generator.device)
+        draws = torch.rand(
+            self.count, batch, generator=self.generator, device=self.generator.device
+        )
         position = (draws * self.sizes[:, None]).long().clamp(max=self.table.shape[1] - 1)
         rows = self.table.gather(1, position)
         return self.images[rows] / 255.0, self.labels[rows]
@@ -79,7 +87,9 @@ class Block:
     def _other(self, labels: torch.Tensor) -> torch.Tensor:
         """Same shape: for each label another one, uniformly."""
         classes = self.teacher.classes
-        offsets = torch.randint(1, classes, labels.shape, generator=self.generator, device=self.generator.device)
+        offsets = torch.randint(
+            1, classes, labels.shape, generator=self.generator, device=self.generator.device
+        )
         return (labels + offsets) % classes
 
     def image_gradients(self, fakes: torch.Tensor, fake_labels: torch.Tensor) -> torch.Tensor:
@@ -91,7 +101,9 @@ class Block:
         (gradient,) = torch.autograd.grad(losses.sum(), images)
         return -gradient.flatten(2)
 
-    def poll(self, fakes: torch.Tensor, labels: torch.Tensor, training: int, ballot: Ballot) -> np.ndarray:
+    def poll(
+        self, fakes: torch.Tensor, labels: torch.Tensor, training: int, ballot: Ballot
+    ) -> np.ndarray:
         """int64 [B, d]: this block's part of a step's vote sums, after `training` steps on the fakes."""
         for _ in range(training):
             self.train_step(fakes, labels)

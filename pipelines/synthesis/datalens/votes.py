@@ -20,12 +20,22 @@ def sensitivity(*, top_k: int, batch: int) -> float:
 
 def assign(ids: np.ndarray, teachers: int, key: bytes) -> np.ndarray:
     """int64 [n]: the teacher of each record, a keyed hash of its id. Neither content nor the other records matter."""
-    digests = (hashlib.blake2b(int(i).to_bytes(8, "big", signed=True), key=key, digest_size=8).digest() for i in ids)
-    return np.array([int.from_bytes(digest, "big") % teachers for digest in digests], dtype=np.int64)
+    digests = (
+        hashlib.blake2b(int(i).to_bytes(8, "big", signed=True), key=key, digest_size=8).digest()
+        for i in ids
+    )
+    return np.array(
+        [int.from_bytes(digest, "big") % teachers for digest in digests], dtype=np.int64
+    )
 
 
 def vote(
-    gradients: torch.Tensor, *, top_k: int, clip: float, stochastic: bool, generator: torch.Generator
+    gradients: torch.Tensor,
+    *,
+    top_k: int,
+    clip: float,
+    stochastic: bool,
+    generator: torch.Generator,
 ) -> torch.Tensor:
     """int8, same shape: top-k by magnitude along the last axis, clipped, then signed.
 

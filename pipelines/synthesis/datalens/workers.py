@@ -27,7 +27,9 @@ LEAST_WEIGHTS = 5_000_000  # of all teachers: below, starting processes takes lo
 
 
 @contextmanager
-def assembled(recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot) -> Iterator["Ensemble | Workers"]:
+def assembled(
+    recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot
+) -> Iterator["Ensemble | Workers"]:
     """The teachers, in this process, in several, or on several machines; they end with the block."""
     if machines.several():
         with machines.together() as group:
@@ -60,7 +62,9 @@ def wanted(recipe: Recipe) -> int:
     if recipe.device != "cpu":
         return 1
     if asked == "auto":
-        weights = recipe.count * sum(parameter.numel() for parameter in recipe.teacher().parameters())
+        weights = recipe.count * sum(
+            parameter.numel() for parameter in recipe.teacher().parameters()
+        )
         asked = len(os.sched_getaffinity(0)) if weights >= LEAST_WEIGHTS else 1
     return min(int(asked), len(recipe.blocks))
 
@@ -73,7 +77,9 @@ class Workers:
         self.connections, self.processes = [], []
         for number in range(count):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,), daemon=True, name=f"teachers-{number}")
+            process = context.Process(
+                target=_serve, args=(theirs,), daemon=True, name=f"teachers-{number}"
+            )
             process.start()
             theirs.close()
             self.connections.append(ours)

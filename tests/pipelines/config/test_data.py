@@ -23,7 +23,9 @@ def test_class_names_are_a_list_of_texts_that_a_card_can_print(names):
     content = shipped()
     content["profiles"]["my_folder"] |= {"classes": 2, "class_names": names}
     (line,) = mistakes(content)
-    rule = "a name for each of the 2 classes" if names == [] else "null or a list of texts, none twice"
+    rule = (
+        "a name for each of the 2 classes" if names == [] else "null or a list of texts, none twice"
+    )
     assert line.startswith(f"The 'class_names' parameter of profiles.my_folder must be {rule}")
     assert line.isprintable() and f"Got {names!r} instead" in line
 
@@ -44,7 +46,10 @@ def test_a_shape_with_its_channels_first_is_told_as_such():
     content = shipped()
     content["profiles"]["my_npz"]["shape"] = [3, 28, 28]
     (line,) = mistakes(content)
-    assert "must be [height, width, channels]: this one has its channels first, write [28, 28, 3]." in line
+    assert (
+        "must be [height, width, channels]: this one has its channels first, write [28, 28, 3]."
+        in line
+    )
     content["profiles"]["my_npz"]["shape"] = [28, 28, 3]
     assert load(content).profiles["my_npz"].shape == [28, 28, 3]
 
@@ -54,4 +59,6 @@ def test_bad_images_fail_where_nothing_else_is_said():
     del content["prepare"]["on_unreadable"]
     assert load(content).prepare.on_unreadable == "fail"
     content["prepare"]["on_unreadable"] = "ignore"
-    assert mistakes(content)[0].startswith("The 'on_unreadable' parameter of prepare must be one of 'fail' or 'skip'.")
+    assert mistakes(content)[0].startswith(
+        "The 'on_unreadable' parameter of prepare must be one of 'fail' or 'skip'."
+    )

@@ -18,7 +18,13 @@ def numbers(node, path=()):
         return
     if isinstance(node, int | float):
         yield path
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    children = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     for step, child in children:
         yield from numbers(child, (*path, step))
 
@@ -36,7 +42,13 @@ def numeric_fields(block: type[BaseModel]):
                 yield block.__name__, name
             elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
                 yield from numeric_fields(annotation)
-            elif typing.get_origin(annotation) in (list, dict, typing.Union, types.UnionType, typing.Annotated):
+            elif typing.get_origin(annotation) in (
+                list,
+                dict,
+                typing.Union,
+                types.UnionType,
+                typing.Annotated,
+            ):
                 todo.extend(typing.get_args(annotation))
 
 
@@ -45,7 +57,9 @@ def test_the_generated_bad_values_reach_every_numeric_field_of_the_schema():
     fields = {name for block in blocks for _, name in numeric_fields(block)}
     assert len(fields) > 40
     reached = {step for path in NUMBERS for step in path if isinstance(step, str)}
-    assert fields - {"lifetime_epsilon", "lifetime_delta"} <= reached  # the knobs that the shipped file leaves out
+    assert (
+        fields - {"lifetime_epsilon", "lifetime_delta"} <= reached
+    )  # the knobs that the shipped file leaves out
 
 
 def named(path: tuple) -> str:
@@ -119,7 +133,9 @@ def test_the_edges_of_each_interval(path, bad):
 
 def test_the_sentence_reads_as_promised():
     (line,) = mistakes(changed(("clients", "c0", "epsilon"), -1))
-    assert line == ("The 'epsilon' parameter of clients.c0 must be a float in (0, inf]. Got -1 instead. (params.yaml)")
+    assert line == (
+        "The 'epsilon' parameter of clients.c0 must be a float in (0, inf]. Got -1 instead. (params.yaml)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def test_blocks_that_disagree_are_one_sentence(path, bad, said):
     assert said in line and "Got" in line and line.endswith("(params.yaml)")
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "seed: [1", "seed: 1\nseed: 2", "a: !!python/object:os.system b", "\0"])
+@pytest.mark.parametrize(
+    "text", ["", "[1, 2]", "seed: [1", "seed: 1\nseed: 2", "a: !!python/object:os.system b", "\0"]
+)
 def test_a_file_that_is_no_mapping_or_no_yaml_is_one_sentence(text, tmp_path):
     path = tmp_path / "params.yaml"
     path.write_text(text)

@@ -29,10 +29,14 @@ def loaded(action, what: str) -> Params | None:
     try:
         return action()
     except UserError as error:
-        assert all("params.yaml" in line and len(line) < 1000 for line in str(error).splitlines()), (what, str(error))
+        assert all(
+            "params.yaml" in line and len(line) < 1000 for line in str(error).splitlines()
+        ), (what, str(error))
         return None
     except Exception as error:
-        raise AssertionError(f"{what} ended in {type(error).__name__}: {error} (FUZZ_SEED={SEED})") from error
+        raise AssertionError(
+            f"{what} ended in {type(error).__name__}: {error} (FUZZ_SEED={SEED})"
+        ) from error
     finally:
         assert time.process_time() - began < AT_MOST, what
 
@@ -48,7 +52,9 @@ def put_to_the_test(mutations: list[Mutation]) -> int:
             try:
                 everything(params, *concerned(params, mutation.what))
             except AssertionError as error:
-                raise AssertionError(f"{mutation.what} was accepted (FUZZ_SEED={SEED}): {error}") from error
+                raise AssertionError(
+                    f"{mutation.what} was accepted (FUZZ_SEED={SEED}): {error}"
+                ) from error
     return accepted
 
 

@@ -16,7 +16,11 @@ def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
     """DVC writes 1e-05, which YAML 1.1 readers take for a string; `.inf` is the non-private mode."""
     text = (ROOT / "params.yaml").read_text()
     path = tmp_path / "params.yaml"
-    path.write_text(text.replace("delta: 1.0e-5", "delta: 1e-05").replace("c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"))
+    path.write_text(
+        text.replace("delta: 1.0e-5", "delta: 1e-05").replace(
+            "c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"
+        )
+    )
     params = config.load(path)
     assert params.privacy.delta == 1e-5
     assert params.budget("c1") == (math.inf, 1e-5)
@@ -49,10 +53,15 @@ def test_a_profile_overrides_training_by_family_then_by_name():
         "fine_tune": {"epochs": 1},
     }
     params = load(content)
-    assert (params.training("digits", "scaffold").rounds, params.training("digits", "scaffold").batch) == (3, 7)
+    assert (
+        params.training("digits", "scaffold").rounds,
+        params.training("digits", "scaffold").batch,
+    ) == (3, 7)
     prox = params.training("digits", "fedprox")
     assert (prox.rounds, prox.batch, prox.mu) == (3, 9, content["baselines"]["fedprox"]["mu"])
-    assert [params.training("digits", name).rounds for name in ("meta", "fedmeta", "pppfl_real")] == [2, 2, 2]
+    assert [
+        params.training("digits", name).rounds for name in ("meta", "fedmeta", "pppfl_real")
+    ] == [2, 2, 2]
     assert params.training("digits", "fine_tune").epochs == 1
     assert params.training("digits", "pooled") == params.baselines.pooled
     assert params.training("my_npz", "scaffold") == params.baselines.scaffold
@@ -61,13 +70,23 @@ def test_a_profile_overrides_training_by_family_then_by_name():
 def test_an_override_of_the_family_leaves_what_makes_an_algorithm_what_it_is():
     content = shipped()
     content["profiles"]["digits"]["training"] = {
-        "meta": {"rounds": 7, "outer_learning_rate": 0.5, "weights": "uniform", "ema": True, "cosine": True}
+        "meta": {
+            "rounds": 7,
+            "outer_learning_rate": 0.5,
+            "weights": "uniform",
+            "ema": True,
+            "cosine": True,
+        }
     }
     params = load(content)
     paper, plain = (params.training("digits", name) for name in ("pppfl_paper", "fedmeta"))
     assert paper == params.baselines.pppfl_paper.model_copy(update={"rounds": 7})
-    assert plain == params.baselines.fedmeta.model_copy(update={"rounds": 7, "outer_learning_rate": 0.5})
-    content["profiles"]["digits"]["training"]["pppfl_paper"] = {"outer_learning_rate": 0.1}  # named, it is meant
+    assert plain == params.baselines.fedmeta.model_copy(
+        update={"rounds": 7, "outer_learning_rate": 0.5}
+    )
+    content["profiles"]["digits"]["training"]["pppfl_paper"] = {
+        "outer_learning_rate": 0.1
+    }  # named, it is meant
     assert load(content).training("digits", "pppfl_paper").outer_learning_rate == 0.1
 
 
@@ -78,7 +97,9 @@ def test_no_image_of_ones_own_is_public_unless_its_profile_says_so():
         profile["public_fraction"] = None
     params = load(content)
     fractions = {dataset: params.public_fraction(dataset) for dataset in params.profiles}
-    assert fractions == {dataset: 0.1 if profile.is_public else 0.0 for dataset, profile in params.profiles.items()}
+    assert fractions == {
+        dataset: 0.1 if profile.is_public else 0.0 for dataset, profile in params.profiles.items()
+    }
     content["profiles"]["my_npz"]["public_fraction"] = 0.2
     assert load(content).public_fraction("my_npz") == 0.2
 
@@ -112,16 +133,23 @@ def test_every_shipped_profile_trains_at_a_rate_that_its_network_survives():
     mlp, convolutions, own = 0.03, 3e-3, {"pppfl_paper": 3e-4, "reptile": 1.0}
     for dataset, profile in shipped()["profiles"].items():
         rate = mlp if profile["classifier"] == "mlp" else convolutions
-        assert outer_rates(shipped(), dataset) == {**dict.fromkeys(("meta", "fedmeta", "pppfl_real"), rate), **own}
+        assert outer_rates(shipped(), dataset) == {
+            **dict.fromkeys(("meta", "fedmeta", "pppfl_real"), rate),
+            **own,
+        }
         noisy = 0.01 if profile["classifier"] == "mlp" else 2e-3
-        assert [load(shipped()).training(dataset, name).learning_rate for name in ("adap", "agn")] == [noisy, noisy]
+        assert [
+            load(shipped()).training(dataset, name).learning_rate for name in ("adap", "agn")
+        ] == [noisy, noisy]
 
 
 @pytest.mark.parametrize("classifier", get_args(Network))
 def test_the_rate_follows_the_network_and_not_the_data_set(classifier):
     content = changed(("profiles", "my_npz", "classifier"), classifier)
     assert outer_rates(content, "my_npz")["meta"] == (0.03 if classifier == "mlp" else 3e-3)
-    content["profiles"]["my_npz"]["training"] = {"meta": {"outer_learning_rate": 0.5}}  # its own wins
+    content["profiles"]["my_npz"]["training"] = {
+        "meta": {"outer_learning_rate": 0.5}
+    }  # its own wins
     assert outer_rates(content, "my_npz")["meta"] == 0.5
     assert outer_rates(content, "my_npz")["pppfl_paper"] == 3e-4
 
@@ -130,8 +158,16 @@ def test_the_rate_follows_the_network_and_not_the_data_set(classifier):
     "path, bad, said",
     [
         (("networks", "vgg"), {}, "The 'vgg' parameter of networks must be one of 'mlp', 'cnn'"),
-        (("networks", "cnn"), {"fedavgg": {}}, "The 'cnn' parameter of networks must be of meta, fine_tune"),
-        (("networks", "abadi"), {"fedprox": {"mu": -1.0}}, "'mu' parameter of fedprox (network abadi)"),
+        (
+            ("networks", "cnn"),
+            {"fedavgg": {}},
+            "The 'cnn' parameter of networks must be of meta, fine_tune",
+        ),
+        (
+            ("networks", "abadi"),
+            {"fedprox": {"mu": -1.0}},
+            "'mu' parameter of fedprox (network abadi)",
+        ),
         (("networks", "cnn", "meta"), 3, "must be a"),
     ],
 )
@@ -142,22 +178,54 @@ def test_settings_of_a_network_that_cannot_be_are_one_sentence(path, bad, said):
 @pytest.mark.parametrize(
     "path, bad, said",
     [
-        (("profiles", "mnist", "training"), {"fedavgg": {}}, "'training' parameter of profiles.mnist"),
-        (("profiles", "mnist", "training"), {"fedprox": {"mu": -1.0}}, "'mu' parameter of fedprox (profile mnist)"),
-        (("profiles", "mnist", "training"), {"federated": {"mu": 1.0}}, "'mu' parameter of fedavg (profile mnist)"),
+        (
+            ("profiles", "mnist", "training"),
+            {"fedavgg": {}},
+            "'training' parameter of profiles.mnist",
+        ),
+        (
+            ("profiles", "mnist", "training"),
+            {"fedprox": {"mu": -1.0}},
+            "'mu' parameter of fedprox (profile mnist)",
+        ),
+        (
+            ("profiles", "mnist", "training"),
+            {"federated": {"mu": 1.0}},
+            "'mu' parameter of fedavg (profile mnist)",
+        ),
         (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
         (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
-        (("new_clients", "held_out"), ["c9"], "parameter of new_clients must be a list of clients of ['c0', 'c1']"),
+        (
+            ("new_clients", "held_out"),
+            ["c9"],
+            "parameter of new_clients must be a list of clients of ['c0', 'c1']",
+        ),
         (("new_clients", "held_out"), ["c0", "c0"], "none twice"),
-        (("new_clients", "labels"), [16, 8], "'labels' parameter of new_clients must be a list of at least one"),
+        (
+            ("new_clients", "labels"),
+            [16, 8],
+            "'labels' parameter of new_clients must be a list of at least one",
+        ),
         (("new_clients", "labels"), [8, 8], "rising"),
         (("new_clients", "labels"), [], "rising"),
-        (("new_clients", "labels"), [0, 8], "Item 1 of the list new_clients.labels must be an int in [1, 1e6]. Got 0"),
+        (
+            ("new_clients", "labels"),
+            [0, 8],
+            "Item 1 of the list new_clients.labels must be an int in [1, 1e6]. Got 0",
+        ),
         (("new_clients", "algorithms"), [], "at least one name"),
         (("new_clients", "algorithms"), ["pooled", "pooled"], "none twice"),
         (("new_clients", "algorithms"), ["fedavg_real"], "one of 'pppfl', 'random_init', 'pooled'"),
-        (("profiles", "mnist", "training"), {"new_clients": {"labels": [9, 8]}}, "new_clients (profile mnist)"),
-        (("profiles", "mnist", "training"), {"new_clients": {"draws": 0}}, "new_clients (profile mnist)"),
+        (
+            ("profiles", "mnist", "training"),
+            {"new_clients": {"labels": [9, 8]}},
+            "new_clients (profile mnist)",
+        ),
+        (
+            ("profiles", "mnist", "training"),
+            {"new_clients": {"draws": 0}},
+            "new_clients (profile mnist)",
+        ),
     ],
 )
 def test_training_that_cannot_be_is_one_sentence(path, bad, said):
@@ -177,7 +245,10 @@ def test_a_network_without_the_activation_is_refused(name):
     content = shipped()
     content["dp_baselines"]["algorithms"] = [name]
     content["dp_baselines"][name] |= {"network": "resnet", "activation": "tanh"}
-    assert f"of dp_baselines.{name} (profile digits) must be 'relu' where the network is resnet" in mistakes(content)[0]
+    assert (
+        f"of dp_baselines.{name} (profile digits) must be 'relu' where the network is resnet"
+        in mistakes(content)[0]
+    )
     content["dp_baselines"][name]["activation"] = "relu"
     load(content)
 
@@ -186,8 +257,9 @@ def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
     content = shipped()
     content["federation"] |= {"engine": "nvflare", "mode": "local"}
     content["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_warm"]
-    assert "The 'algorithms' parameter of dp_baselines must be a list without those that have a warm_start" in " ".join(
-        mistakes(content)
+    assert (
+        "The 'algorithms' parameter of dp_baselines must be a list without those that have a warm_start"
+        in " ".join(mistakes(content))
     )
     content["dp_baselines"]["algorithms"] = ["dpsgd"]
     load(content)
@@ -198,11 +270,17 @@ def test_what_cannot_run_over_a_network_is_refused_before_anything_is_spent():
     [
         ("adap", {"rounds": 800}, "must be nearer to 1: over 800 rounds the noise would fall"),
         ("agn", {"noise_decay": 0.9, "rounds": 70}, "must be nearer to 1: over 70 rounds"),
-        ("adap", {"local_steps_rule": "ratio"}, "'noise_multiplier' parameter of dp_baselines.adap"),
+        (
+            "adap",
+            {"local_steps_rule": "ratio"},
+            "'noise_multiplier' parameter of dp_baselines.adap",
+        ),
         ("ali", {"most_local_steps": 1}, "must be at least local_steps, 2"),
     ],
 )
-def test_noise_that_cannot_be_planned_is_one_sentence_and_given_noise_need_not_be(name, changes, said):
+def test_noise_that_cannot_be_planned_is_one_sentence_and_given_noise_need_not_be(
+    name, changes, said
+):
     content = shipped()
     content["dp_baselines"]["algorithms"] = [name]
     content["prepare"]["public_fraction"] = 0.1

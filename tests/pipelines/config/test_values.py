@@ -86,7 +86,8 @@ def test_an_item_of_a_list_is_counted_from_one():
 
 
 @pytest.mark.parametrize(
-    "path", [("prepare", "root"), ("profiles", "digits", "licence"), ("quality", "inception_weights")]
+    "path",
+    [("prepare", "root"), ("profiles", "digits", "licence"), ("quality", "inception_weights")],
 )
 @pytest.mark.parametrize("bad", ["a\0b", "a\nb", "\ud800", "x" * 201])
 def test_a_text_that_no_file_can_hold_is_refused(path, bad):

@@ -29,7 +29,9 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "\n".join(
     f"{two}: &{two} [{','.join(['*' + one] * 9)}]" for one, two in zip("abcdefgh", "bcdefghi")
 )
-CHAIN = "a0: &a0 [1]\n" + "\n".join(f"a{number + 1}: &a{number + 1} [*a{number}]" for number in range(40))
+CHAIN = "a0: &a0 [1]\n" + "\n".join(
+    f"a{number + 1}: &a{number + 1} [*a{number}]" for number in range(40)
+)
 
 
 @pytest.mark.parametrize(
@@ -37,20 +39,44 @@ CHAIN = "a0: &a0 [1]\n" + "\n".join(f"a{number + 1}: &a{number + 1} [*a{number}]
     [
         ("", "is empty."),
         ("# nothing but a comment\n", "is empty."),
-        ("[1, 2]", "must hold a mapping, of names such as 'seed' and their values. It holds a list."),
-        ("7", "must hold a mapping, of names such as 'seed' and their values. It holds a single value."),
-        ("c:\n  epsilon: 1.0\n  epsilon: 2.0", 'is not valid YAML (line 3): found duplicate key "epsilon".'),
-        ("a: 1\nb: !foo 7", "is not valid YAML (line 2): could not determine a constructor for the tag '!foo'."),
-        ("a: !!python/object:os.system b", "is not valid YAML (line 1): could not determine a constructor for the tag"),
+        (
+            "[1, 2]",
+            "must hold a mapping, of names such as 'seed' and their values. It holds a list.",
+        ),
+        (
+            "7",
+            "must hold a mapping, of names such as 'seed' and their values. It holds a single value.",
+        ),
+        (
+            "c:\n  epsilon: 1.0\n  epsilon: 2.0",
+            'is not valid YAML (line 3): found duplicate key "epsilon".',
+        ),
+        (
+            "a: 1\nb: !foo 7",
+            "is not valid YAML (line 2): could not determine a constructor for the tag '!foo'.",
+        ),
+        (
+            "a: !!python/object:os.system b",
+            "is not valid YAML (line 1): could not determine a constructor for the tag",
+        ),
         ("a: [1\n", "is not valid YAML (line 2): expected ',' or ']', but got '<stream end>'."),
-        ("a: 1\n\tb: 2", "is not valid YAML (line 2): found character '\\t' that cannot start any token."),
+        (
+            "a: 1\n\tb: 2",
+            "is not valid YAML (line 2): found character '\\t' that cannot start any token.",
+        ),
         ("a: 1\n---\nb: 1", "is not valid YAML (line 2): but found another document."),
         ("a: *x", "is not valid YAML (line 1): found undefined alias 'x'."),
         ("a: 1\nb: \0", "is not valid YAML (line 2): a character that YAML does not allow."),
         (b"a: 1\nb: \xe9", "is not valid YAML (line 2): byte 0xe9 is no UTF-8."),
-        ("a: 1e400", "is not valid YAML (line 1): found a float beyond 1.8e308, which would be read as infinity."),
+        (
+            "a: 1e400",
+            "is not valid YAML (line 1): found a float beyond 1.8e308, which would be read as infinity.",
+        ),
         ("a: " + "9" * 5000, "is not valid YAML (line 1): found an int of more than 1000 digits."),
-        ("a: 0x" + "f" * 5000, "is not valid YAML (line 1): found an int of more than 1000 digits."),
+        (
+            "a: 0x" + "f" * 5000,
+            "is not valid YAML (line 1): found an int of more than 1000 digits.",
+        ),
         ("a: !!int x", "is not valid YAML (line 1): found 'x', which is no number."),
         ("a: !!bool x", "is not valid YAML: 'x'."),
         ("a: 2024-99-99", "is not valid YAML: month must be in 1..12."),
@@ -62,7 +88,10 @@ CHAIN = "a0: &a0 [1]\n" + "\n".join(f"a{number + 1}: &a{number + 1} [*a{number}]
         ("- " * 3000 + "1", "has more than 20 blocks within one another, in line 1."),
         (CHAIN, "has more than 20 blocks within one another, in line 20."),
         (BOMB, "has more than 50,000 values, each alias counted as what it names, in line 5."),
-        ("a: " + "x" * 1_000_000, "is larger than 1,000,000 bytes, which no file of parameters is."),
+        (
+            "a: " + "x" * 1_000_000,
+            "is larger than 1,000,000 bytes, which no file of parameters is.",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path, text, said):
@@ -71,7 +100,9 @@ def test_what_is_wrong_is_one_sentence(tmp_path, text, said):
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match=r"Could not read .*/a: No such file or directory\. Run from the project"):
+    with pytest.raises(
+        UserError, match=r"Could not read .*/a: No such file or directory\. Run from the project"
+    ):
         yaml_reader.read(tmp_path / "a")
 
 
@@ -79,7 +110,9 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
 def test_a_template_can_be_copied_as_it_stands(tmp_path, template):
     shipped = (ROOT / "params.yaml").read_text()
     block = re.search(rf"^  {template}:.*?(?=^  \w|\Z)", shipped, re.MULTILINE | re.DOTALL).group()
-    (tmp_path / "params.yaml").write_text(shipped.rstrip() + "\n" + block.replace(template, "skin", 1))
+    (tmp_path / "params.yaml").write_text(
+        shipped.rstrip() + "\n" + block.replace(template, "skin", 1)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         profiles = yaml_reader.read(tmp_path / "params.yaml")["profiles"]
@@ -87,7 +120,9 @@ def test_a_template_can_be_copied_as_it_stands(tmp_path, template):
 
 
 def test_aliases_merges_and_infinity_are_what_yaml_says(tmp_path):
-    (tmp_path / "a").write_text("a: &a {b: 1.5, c: .inf}\nd: {<<: *a, b: 2}\ne: [*a, 0x10, 1e-05, null]\n")
+    (tmp_path / "a").write_text(
+        "a: &a {b: 1.5, c: .inf}\nd: {<<: *a, b: 2}\ne: [*a, 0x10, 1e-05, null]\n"
+    )
     assert yaml_reader.read(tmp_path / "a") == {
         "a": {"b": 1.5, "c": float("inf")},
         "d": {"b": 2, "c": float("inf")},

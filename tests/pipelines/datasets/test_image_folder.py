@@ -26,7 +26,9 @@ def root(tmp_path):
 
 
 def read(root, shape=(4, 5, 1), classes=3, **more):
-    return sources.read("own", name="folder", classes=classes, shape=list(shape), root=root, **more)[0]
+    return sources.read(
+        "own", name="folder", classes=classes, shape=list(shape), root=root, **more
+    )[0]
 
 
 def grey(path, level=9):
@@ -88,7 +90,9 @@ def test_every_mode_becomes_grey_or_rgb(tmp_path, name):
     image.save(tmp_path / f"x.{extension}")
     one = image_folder.picture(tmp_path / f"x.{extension}", [4, 3, 1])
     three = image_folder.picture(tmp_path / f"x.{extension}", [4, 3, 3])
-    assert one.shape == (4, 3, 1) and three.shape == (4, 3, 3) and one.dtype == three.dtype == np.uint8
+    assert (
+        one.shape == (4, 3, 1) and three.shape == (4, 3, 3) and one.dtype == three.dtype == np.uint8
+    )
     assert np.all(one == grey) and np.all(three == np.array(colour))
 
 
@@ -96,7 +100,9 @@ def test_a_16_bit_ramp_keeps_its_order(tmp_path):
     """Pillow's own conversion would make everything above 255 white."""
     ramp = (np.arange(64, dtype=np.uint16) * 1000).reshape(8, 8)
     Image.fromarray(ramp).save(tmp_path / "x.png")
-    np.testing.assert_array_equal(image_folder.picture(tmp_path / "x.png", [8, 8, 1])[..., 0], ramp // 256)
+    np.testing.assert_array_equal(
+        image_folder.picture(tmp_path / "x.png", [8, 8, 1])[..., 0], ramp // 256
+    )
 
 
 def test_same_size_is_untouched_and_halving_averages(tmp_path):
@@ -222,14 +228,19 @@ def test_all_bad_images_are_counted_and_the_first_ten_named(twelve_broken):
         read(twelve_broken)
     *named, last = str(error.value).splitlines()
     assert len(named) == 10 and "ant/broken09.png is no readable image" in named[-1]
-    assert last.startswith("own has 12 images that cannot be read. Mend or remove them, or set 'prepare.on_unreadable'")
+    assert last.startswith(
+        "own has 12 images that cannot be read. Mend or remove them, or set 'prepare.on_unreadable'"
+    )
 
 
 def test_bad_images_can_be_skipped_and_are_told(twelve_broken, capsys):
     data = read(twelve_broken, on_unreadable="skip")
     assert data.labels.tolist() == [0, 1, 2] and data.images[:, 0, 0, 0].tolist() == [90, 20, 200]
     first, *named = capsys.readouterr().out.splitlines()
-    assert first == "own: skipped 12 images that cannot be read (prepare.on_unreadable: skip)" and len(named) == 10
+    assert (
+        first == "own: skipped 12 images that cannot be read (prepare.on_unreadable: skip)"
+        and len(named) == 10
+    )
 
 
 def test_a_class_of_skipped_images_alone_is_told(root):
@@ -241,14 +252,19 @@ def test_a_class_of_skipped_images_alone_is_told(root):
 @pytest.mark.parametrize("name", ["x.heic", "x.DCM", "x.svg"])
 def test_images_of_a_format_that_is_not_read_are_no_silent_loss(root, name):
     (root / "own/ant" / name).write_bytes(b"anything")
-    with pytest.raises(UserError, match=r"is no readable image \(only PNG, JPEG, BMP, TIFF, WEBP, GIF, PPM are read\)"):
+    with pytest.raises(
+        UserError,
+        match=r"is no readable image \(only PNG, JPEG, BMP, TIFF, WEBP, GIF, PPM are read\)",
+    ):
         read(root)
 
 
 def test_an_eps_named_png_is_never_opened_as_one(root):
     eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EOF"
     (root / "own/ant/x.png").write_bytes(eps)
-    with pytest.raises(UserError, match=r"x\.png is no readable image \(its content is none of PNG, "):
+    with pytest.raises(
+        UserError, match=r"x\.png is no readable image \(its content is none of PNG, "
+    ):
         read(root)
 
 
@@ -256,17 +272,23 @@ def blank(width: int, height: int) -> bytes:
     """A PNG of one bit per pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     rows = zlib.compress(bytes((width // 8 + 2) * min(height, 100)))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize("sides", [(10_001, 10_000), (12_000, 12_000), (60_000, 60_000)])
 def test_an_image_above_the_limit_is_refused_before_it_is_decoded(root, sides, recwarn):
     (root / "own/ant/x.png").write_bytes(blank(*sides))
-    with pytest.raises(UserError, match=r"x\.png is no readable image \(it has more than 100,000,000 pixels\)"):
+    with pytest.raises(
+        UserError, match=r"x\.png is no readable image \(it has more than 100,000,000 pixels\)"
+    ):
         read(root)
     assert not recwarn.list
 
@@ -283,7 +305,9 @@ def test_a_control_character_in_a_name_does_not_reach_the_terminal(root):
     (root / "own/ant/a\x1b[31m\nb.png").write_bytes(b"no image")
     with pytest.raises(UserError) as error:
         read(root)
-    assert r"ant/a\x1b[31m\nb.png is no readable image" in str(error.value) and "\x1b" not in str(error.value)
+    assert r"ant/a\x1b[31m\nb.png is no readable image" in str(error.value) and "\x1b" not in str(
+        error.value
+    )
 
 
 def nested(root, name: str, levels: int) -> None:

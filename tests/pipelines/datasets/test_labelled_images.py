@@ -82,7 +82,9 @@ def test_a_single_array_is_no_container(path):
 
 def test_pickled_objects_are_never_loaded(path):
     np.savez(path, images=np.array([{"a": 1}], dtype=object), labels=np.zeros(1, np.int64))
-    with pytest.raises(UserError, match=r"'images' of .* holds Python objects, which are never loaded"):
+    with pytest.raises(
+        UserError, match=r"'images' of .* holds Python objects, which are never loaded"
+    ):
         labelled_images.load(path)
 
 
@@ -124,12 +126,24 @@ FLOATS = np.full((4, 8, 8, 1), 0.5, np.float32)
         ({"images": FLOATS}, "Convert: images = np.rint(images * 255.0).astype(np.uint8)."),
         ({"images": FLOATS > 0}, "Convert: images = np.rint(images * 255.0).astype(np.uint8)."),
         ({"images": FLOATS * 300}, "Convert: images = images.astype(np.uint8)."),
-        ({"images": FLOATS - 3}, "Convert: bring the pixels into [0, 255], then images = np.rint(images)"),
+        (
+            {"images": FLOATS - 3},
+            "Convert: bring the pixels into [0, 255], then images = np.rint(images)",
+        ),
         ({"images": FLOATS * np.nan}, "Convert: bring the pixels into [0, 255], then"),
-        ({"images": IMAGES.astype(np.uint16) + 999}, "Convert: images = (images >> 8).astype(np.uint8)."),
+        (
+            {"images": IMAGES.astype(np.uint16) + 999},
+            "Convert: images = (images >> 8).astype(np.uint8).",
+        ),
         ({"images": IMAGES.astype(np.int64)}, "Convert: images = images.astype(np.uint8)."),
-        ({"images": IMAGES.reshape(4, 64)}, "Convert: images = images.reshape(len(images), 8, 8, 1)."),
-        ({"images": np.zeros((4, 15), np.uint8)}, "images.reshape(len(images), height, width, channels)."),
+        (
+            {"images": IMAGES.reshape(4, 64)},
+            "Convert: images = images.reshape(len(images), 8, 8, 1).",
+        ),
+        (
+            {"images": np.zeros((4, 15), np.uint8)},
+            "images.reshape(len(images), height, width, channels).",
+        ),
         (
             {"images": np.zeros((4, 3, 8, 8))},
             "Convert: images = np.moveaxis(images, 1, -1); images = np.rint(images * 255.0).astype(np.uint8).",
@@ -137,17 +151,38 @@ FLOATS = np.full((4, 8, 8, 1), 0.5, np.float32)
         ({"images": np.zeros(4, np.uint8)}, "Got uint8 (4,) instead."),
         ({"images": np.uint8(4)}, "Got uint8 () instead."),
         ({"labels": LABELS[:3]}, "Got 3 labels for 4 images instead."),
-        ({"labels": LABELS.astype(str)}, "class_names, labels = np.unique(labels.astype(str), return_inverse=True)"),
-        ({"labels": LABELS.astype(bytes)}, "class_names, labels = np.unique(labels.astype(str), return_inverse=True)"),
+        (
+            {"labels": LABELS.astype(str)},
+            "class_names, labels = np.unique(labels.astype(str), return_inverse=True)",
+        ),
+        (
+            {"labels": LABELS.astype(bytes)},
+            "class_names, labels = np.unique(labels.astype(str), return_inverse=True)",
+        ),
         ({"labels": LABELS.astype(float)}, "Convert: labels = labels.astype(np.int64)."),
         ({"labels": LABELS[:, None]}, "Convert: labels = labels.ravel().astype(np.int64)."),
-        ({"labels": np.eye(4)}, "Convert, where each row marks its class: labels = labels.argmax(1)."),
+        (
+            {"labels": np.eye(4)},
+            "Convert, where each row marks its class: labels = labels.argmax(1).",
+        ),
         ({"labels": np.int64(3)}, "Got int64 () instead."),
-        ({"labels": LABELS.astype(object)}, "'labels' of {} holds Python objects, which are never loaded. Save ints: "),
-        ({"images": np.array([None] * 4)}, "images of several sizes go into folders (source: folder)."),
+        (
+            {"labels": LABELS.astype(object)},
+            "'labels' of {} holds Python objects, which are never loaded. Save ints: ",
+        ),
+        (
+            {"images": np.array([None] * 4)},
+            "images of several sizes go into folders (source: folder).",
+        ),
         ({"ids": np.arange(3)}, "Got 3 ids for 4 images instead."),
-        ({"labels": np.full(4, 2**64 - 1, np.uint64)}, "must be below 2**63. Got 18446744073709551615 instead."),
-        ({"ids": np.full(4, 2**63, np.uint64)}, "'ids' of {} must be below 2**63. Got 9223372036854775808 instead."),
+        (
+            {"labels": np.full(4, 2**64 - 1, np.uint64)},
+            "must be below 2**63. Got 18446744073709551615 instead.",
+        ),
+        (
+            {"ids": np.full(4, 2**63, np.uint64)},
+            "'ids' of {} must be below 2**63. Got 9223372036854775808 instead.",
+        ),
     ],
 )
 def test_what_a_user_can_convert_says_how(path, change, said):
@@ -165,14 +200,23 @@ def test_the_conversions_that_are_told_do_what_they_say(path):
         np.savez(path, **given)
         with pytest.raises(UserError) as error:
             labelled_images.load(path)
-        lines = str(error.value).partition("Convert: ")[2].removesuffix(".").removesuffix(", and save class_names, too")
+        lines = (
+            str(error.value)
+            .partition("Convert: ")[2]
+            .removesuffix(".")
+            .removesuffix(", and save class_names, too")
+        )
         space = {"np": np, **given}
         exec(lines, space)
         given = {name: space[name] for name in ("images", "labels", "class_names") if name in space}
     np.savez(path, **given)
     loaded = labelled_images.load(path)
     assert loaded.images.shape == (4, 8, 9, 3) and set(loaded.images.ravel()) == {51}
-    assert loaded.labels.tolist() == [1, 0, 1, 2] and labelled_images.class_names(path) == ["a", "b", "c"]
+    assert loaded.labels.tolist() == [1, 0, 1, 2] and labelled_images.class_names(path) == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_keys_of_other_names_are_told_with_the_line_that_saves_them(path):
@@ -189,7 +233,9 @@ def test_an_array_that_nobody_reads_does_no_harm(path, data):
     assert labelled_images.class_names(path) is None
 
 
-@pytest.mark.parametrize("names", [np.arange(3), np.array([["a"]]), np.array("a"), np.array(["a"], object)])
+@pytest.mark.parametrize(
+    "names", [np.arange(3), np.array([["a"]]), np.array("a"), np.array(["a"], object)]
+)
 def test_class_names_that_are_no_strings_are_one_sentence(path, names):
     np.savez(path, images=IMAGES, labels=LABELS, class_names=names)
     with pytest.raises(UserError, match="'class_names' of "):

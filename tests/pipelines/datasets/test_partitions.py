@@ -73,7 +73,9 @@ def niid_bench(labels, clients, alpha, generator):
     for label in np.unique(labels):
         records = generator.permutation(np.flatnonzero(labels == label))
         shares = generator.dirichlet(np.repeat(alpha, clients))
-        shares = np.array([share * (len(own) < total / clients) for share, own in zip(shares, batches)])
+        shares = np.array(
+            [share * (len(own) < total / clients) for share, own in zip(shares, batches)]
+        )
         shares = shares / shares.sum()
         cuts = (np.cumsum(shares) * len(records)).astype(int)[:-1]
         batches = [own + piece.tolist() for own, piece in zip(batches, np.split(records, cuts))]
@@ -114,7 +116,9 @@ def test_smaller_alpha_skews_labels_more():
 
     def skew(alpha):
         parts = partitions.deal(labels, block(alpha=alpha), rng(0)).values()
-        return np.mean([np.bincount(labels[part], minlength=10).max() / len(part) for part in parts])
+        return np.mean(
+            [np.bincount(labels[part], minlength=10).max() / len(part) for part in parts]
+        )
 
     assert skew(0.05) > 0.25 > 0.15 > skew(1000)
 
@@ -129,12 +133,18 @@ def test_quantity_skew_is_in_the_sizes_and_not_in_the_labels():
     """Sizes spread as Dirichlet shares do, variance (K - 1) / (K^2 (K alpha + 1)); labels stay as they were."""
     labels = np.arange(5000) % 2
     dealt = [
-        partitions.deal(labels, block(scheme="quantity", clients=list("abcde"), alpha=0.5, min_records=1), rng(seed))
+        partitions.deal(
+            labels,
+            block(scheme="quantity", clients=list("abcde"), alpha=0.5, min_records=1),
+            rng(seed),
+        )
         for seed in range(200)
     ]
     shares = np.array([[len(part) / 5000 for part in parts.values()] for parts in dealt])
     assert shares.var() == pytest.approx(4 / (25 * 3.5), rel=0.1)
-    large = [labels[part].mean() for parts in dealt[:20] for part in parts.values() if len(part) > 500]
+    large = [
+        labels[part].mean() for parts in dealt[:20] for part in parts.values() if len(part) > 500
+    ]
     assert max(abs(mean - 0.5) for mean in large) < 0.08
 
 
@@ -144,7 +154,10 @@ def test_iid_is_even():
 
 
 def test_more_clients_than_records_is_one_sentence():
-    with pytest.raises(UserError, match=r"at most as many clients as there are training records\. Got 3 clients for 2"):
+    with pytest.raises(
+        UserError,
+        match=r"at most as many clients as there are training records\. Got 3 clients for 2",
+    ):
         partitions.deal(np.array([0, 1]), block(), rng())
 
 
@@ -158,7 +171,9 @@ def test_an_unreachable_minimum_is_one_sentence(scheme, monkeypatch):
 @pytest.mark.parametrize("scheme", ["dirichlet", "shards", "quantity", "iid"])
 def test_the_same_seed_deals_the_same(scheme):
     labels = rng(5).integers(0, 5, 200)
-    one, again, other = (partitions.deal(labels, block(scheme=scheme), rng(seed)) for seed in (1, 1, 2))
+    one, again, other = (
+        partitions.deal(labels, block(scheme=scheme), rng(seed)) for seed in (1, 1, 2)
+    )
     assert all(np.array_equal(one[client], again[client]) for client in one)
     assert any(not np.array_equal(one[client], other[client]) for client in one)
 
@@ -211,7 +226,11 @@ def test_few_labels_loses_nothing_and_leaves_the_small_client_its_number(sizes, 
 def test_shards_cut_the_pool_without_loss_or_overlap(records, small):
     pool = records(300, Space(4, 4, 1, 4))
     dealt = partitions.cut(pool, block(small=small, min_records=30), rng(1))
-    ids = [getattr(shard, part).ids for shard in dealt.values() for part in ("train", "validation", "test")]
+    ids = [
+        getattr(shard, part).ids
+        for shard in dealt.values()
+        for part in ("train", "validation", "test")
+    ]
     assert together(ids) == list(range(300))
     for shard in dealt.values():
         for part in (shard.train, shard.validation, shard.test):
@@ -243,7 +262,9 @@ def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, 
         try:
             cut(seed, asked)
         except UserError as error:
-            value = int(re.search(rf"A value of (\d+) works\. Got {asked} instead", str(error)).group(1))
+            value = int(
+                re.search(rf"A value of (\d+) works\. Got {asked} instead", str(error)).group(1)
+            )
             cut(seed, value)
             with pytest.raises(UserError, match=f"A value of {value} works"):
                 cut(seed, value + 1)
@@ -252,11 +273,13 @@ def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, 
 
 
 @pytest.mark.parametrize(
-    "scheme, said", [("iid", "fractions, or more"), ("shards", "fractions or scheme 'iid', or more")]
+    "scheme, said",
+    [("iid", "fractions, or more"), ("shards", "fractions or scheme 'iid', or more")],
 )
 def test_where_no_value_works_what_to_change_is_said(records, scheme, said):
     with pytest.raises(
-        UserError, match=f"No value works here: name fewer clients, or take larger {said} records. Got 1"
+        UserError,
+        match=f"No value works here: name fewer clients, or take larger {said} records. Got 1",
     ):
         partitions.cut(records(20, Space(4, 4, 1, 2)), block(scheme=scheme), rng())
 
@@ -273,14 +296,22 @@ def test_small_client_keeps_its_own_test_part(records):
 
 @pytest.mark.parametrize(
     "validation, test, count, fits",
-    [(0.2, 0.3, 8, True), (0.2, 0.3, 6, False), (0.4, 0.4, 12, False), (0.1, 0.1, 12, False), (0.01, 0.4, 20, False)],
+    [
+        (0.2, 0.3, 8, True),
+        (0.2, 0.3, 6, False),
+        (0.4, 0.4, 12, False),
+        (0.1, 0.1, 12, False),
+        (0.01, 0.4, 20, False),
+    ],
 )
 def test_a_client_too_small_to_be_scored_is_one_sentence(records, validation, test, count, fits):
     """check_quality looks at the third neighbour among the training records and among the others: four of each."""
     pool = records(count, Space(4, 4, 1, 2))
     alone = block(clients=["a"], scheme="iid", validation_fraction=validation, test_fraction=test)
     if not fits:
-        with pytest.raises(UserError, match=r"must leave every client 4 records to train on, .* a got \d"):
+        with pytest.raises(
+            UserError, match=r"must leave every client 4 records to train on, .* a got \d"
+        ):
             partitions.cut(pool, alone, rng())
         return
     shard = partitions.cut(pool, alone, rng())["a"]

@@ -42,7 +42,10 @@ def test_what_dvc_waits_for_or_stops_at_is_one_sentence(root, kind):
     ODD[kind](root / "own/a")
     with pytest.raises(UserError) as error:
         raw_files.check(root)
-    assert f"DVC cannot read 1 of the names in {root}, each of which is {kind}: {root}/own/a/" in str(error.value)
+    assert (
+        f"DVC cannot read 1 of the names in {root}, each of which is {kind}: {root}/own/a/"
+        in str(error.value)
+    )
     assert "\n" not in str(error.value)
 
 
@@ -64,4 +67,7 @@ def test_many_names_are_counted_and_ten_are_told(root):
 
 
 def test_control_characters_of_a_name_are_escaped():
-    assert raw_files.some(["a\x1b[31m\nb\udcff\u202e.png", "é ü.png"]) == r"a\x1b[31m\nb\udcff\u202e.png, é ü.png"
+    assert (
+        raw_files.some(["a\x1b[31m\nb\udcff\u202e.png", "é ü.png"])
+        == r"a\x1b[31m\nb\udcff\u202e.png, é ü.png"
+    )

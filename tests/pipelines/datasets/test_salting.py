@@ -45,7 +45,9 @@ def test_a_folder_made_again_is_salted_alike_and_padded_to_a_power_of_two(tmp_pa
 
 
 @pytest.mark.parametrize("room", [salting.SALT_BYTES, salting.SALT_BYTES + 9, 5000])
-def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_none(tmp_path, room):
+def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_none(
+    tmp_path, room
+):
     (tmp_path / "records").write_bytes(bytes((1 << 16) - room))
     salting.season(tmp_path, "own", "c0")
     content = (tmp_path / "salt").read_bytes()
@@ -54,8 +56,12 @@ def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_
     assert b"It is private" in salting.WHY_SALT and b"dvc.lock" in salting.WHY_SALT
 
 
-@pytest.mark.parametrize("held, total", [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (129, 256)])
-def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(tmp_path, held, total):
+@pytest.mark.parametrize(
+    "held, total", [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (129, 256)]
+)
+def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(
+    tmp_path, held, total
+):
     """Whatever it held before: files come and go."""
     root = tmp_path / "root"
     for count in (held + 70, max(held - 3, 0), held):

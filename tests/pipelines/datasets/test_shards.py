@@ -26,18 +26,23 @@ def test_shards_come_back_by_client_in_the_order_of_names(tmp_path, monkeypatch,
     assert list(everyone) == ["c0", "c1"]
     for part in shards.PARTS:
         np.testing.assert_array_equal(getattr(everyone["c0"], part).ids, getattr(shard, part).ids)
-        np.testing.assert_array_equal(shards.read("digits", "c1", part).images, getattr(shard, part).images)
+        np.testing.assert_array_equal(
+            shards.read("digits", "c1", part).images, getattr(shard, part).images
+        )
 
 
 @pytest.mark.parametrize("field, value", [("shape", [4, 5, 1]), ("classes", 2)])
-def test_a_shard_that_does_not_fit_its_profile_is_one_sentence(tmp_path, monkeypatch, shard, field, value):
+def test_a_shard_that_does_not_fit_its_profile_is_one_sentence(
+    tmp_path, monkeypatch, shard, field, value
+):
     monkeypatch.chdir(tmp_path)
     shard.save(paths.shards("digits") / "c0", dataset="digits", client="c0")
     profile = config.load(ROOT / "params.yaml").profiles["digits"]
     fitting = profile.model_copy(update={"shape": [4, 4, 1], "classes": 3})
     assert len(shards.read("digits", "c0", "train", fitting)) == 20
     with pytest.raises(
-        UserError, match=r"c0/train\.npz must hold images .* Got 20 images \[4, 4, 1\] of labels 0 to 2"
+        UserError,
+        match=r"c0/train\.npz must hold images .* Got 20 images \[4, 4, 1\] of labels 0 to 2",
     ):
         shards.read_all("digits", ["c0"], fitting.model_copy(update={field: value}))
 
@@ -61,10 +66,14 @@ def test_a_private_file_tells_neither_its_records_hash_nor_their_number(tmp_path
         Images(pixels, np.zeros(count, np.int64), np.arange(count)).save(tmp_path / name, **salted)
         return (tmp_path / name).read_bytes()
 
-    few, many = (saved(count, f"{count}.npz", salt=salt("digits", "c0", "train")) for count in (40, 300))
+    few, many = (
+        saved(count, f"{count}.npz", salt=salt("digits", "c0", "train")) for count in (40, 300)
+    )
     assert len(few) == len(many) == 1 << 16
     assert saved(40, "again.npz", salt=salt("digits", "c0", "train")) == few  # stable over re-runs
-    assert saved(40, "other.npz", salt=salt("digits", "c1", "train")) != few  # and each client's own
+    assert (
+        saved(40, "other.npz", salt=salt("digits", "c1", "train")) != few
+    )  # and each client's own
     assert saved(40, "part.npz", salt=salt("digits", "c0", "test")) != few
     assert len(saved(2000, "large.npz", salt=salt("digits", "c0", "train"))).bit_count() == 1
     assert len(load(tmp_path / "40.npz")) == 40

@@ -29,7 +29,12 @@ def raw(tmp_path, monkeypatch):
     (tmp_path / "raw").mkdir()
 
     def save(labels, **more):
-        np.savez(tmp_path / "raw" / "own.npz", images=np.zeros((len(labels), 4, 5), np.uint8), labels=labels, **more)
+        np.savez(
+            tmp_path / "raw" / "own.npz",
+            images=np.zeros((len(labels), 4, 5), np.uint8),
+            labels=labels,
+            **more,
+        )
 
     return save
 
@@ -55,7 +60,9 @@ def test_an_id_that_names_two_records_is_told(raw):
 
 def official(monkeypatch, labels, test_labels, test_first=100, side=4):
     parts = [
-        Images(np.zeros((len(own), side, 5, 1), np.uint8), np.array(own), first + np.arange(len(own)))
+        Images(
+            np.zeros((len(own), side, 5, 1), np.uint8), np.array(own), first + np.arange(len(own))
+        )
         for own, first in ((labels, 0), (test_labels, test_first))
     ]
     monkeypatch.setitem(sources.SOURCES, "npz", lambda **_: tuple(parts))
@@ -76,13 +83,17 @@ def test_an_official_test_set_is_held_to_the_profile_too(raw, monkeypatch):
 
 
 def test_no_root_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match=r"'root' parameter of prepare must be an existing folder\. Got .*absent"):
+    with pytest.raises(
+        UserError, match=r"'root' parameter of prepare must be an existing folder\. Got .*absent"
+    ):
         sources.read("digits", name="digits", classes=10, shape=[8, 8, 1], root=tmp_path / "absent")
 
 
 def test_a_profile_may_name_each_source_and_no_other():
     assert set(typing.get_args(Profile.model_fields["source"].annotation)) == set(sources.SOURCES)
-    assert {"npz", "folder"} == set(sources.SOURCES) - set(typing.get_args(PublicSource))  # own images are never public
+    assert {"npz", "folder"} == set(sources.SOURCES) - set(
+        typing.get_args(PublicSource)
+    )  # own images are never public
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
@@ -92,7 +103,9 @@ def test_a_class_missing_everywhere_is_named(raw, absent):
         read()
 
 
-@pytest.mark.parametrize("labels, said", [([0, 1, 2, 3], "Got 0 to 3"), ([-1, 0, 1, 2], "Got -1 to 2")])
+@pytest.mark.parametrize(
+    "labels, said", [([0, 1, 2, 3], "Got 0 to 3"), ([-1, 0, 1, 2], "Got -1 to 2")]
+)
 def test_a_label_outside_the_declared_list_is_named(raw, labels, said):
     raw(np.array(labels))
     with pytest.raises(UserError, match=said):
@@ -101,7 +114,9 @@ def test_a_label_outside_the_declared_list_is_named(raw, labels, said):
 
 def test_another_shape_is_named(raw):
     raw(np.array([0, 1, 2]))
-    with pytest.raises(UserError, match=r"'shape' parameter of profiles.own .* \[4, 5, 1\].* Got \[4, 4, 1\]"):
+    with pytest.raises(
+        UserError, match=r"'shape' parameter of profiles.own .* \[4, 5, 1\].* Got \[4, 4, 1\]"
+    ):
         read(shape=(4, 4, 1))
 
 
@@ -118,7 +133,10 @@ def test_no_file_is_one_sentence(raw):
 
 def test_a_negative_id_is_refused_for_it_marks_synthetic_images(raw):
     raw(np.array([0, 1, 2]), ids=np.array([5, -1, 7]))
-    with pytest.raises(UserError, match=r"ids of own must be 0 or above: -1 marks synthetic images\. Got -1 instead"):
+    with pytest.raises(
+        UserError,
+        match=r"ids of own must be 0 or above: -1 marks synthetic images\. Got -1 instead",
+    ):
         read()
 
 
@@ -138,17 +156,27 @@ def names(root, name, declared=None, classes=3):
 def test_class_names_come_from_the_folders_and_must_be_the_declared_ones(tmp_path):
     for name in ("ant", "Bee", "cat"):
         (tmp_path / "own" / name).mkdir(parents=True)
-    assert names(tmp_path, "folder") == names(tmp_path, "folder", ["Bee", "ant", "cat"]) == ["Bee", "ant", "cat"]
+    assert (
+        names(tmp_path, "folder")
+        == names(tmp_path, "folder", ["Bee", "ant", "cat"])
+        == ["Bee", "ant", "cat"]
+    )
     with pytest.raises(UserError) as error:
         names(tmp_path, "folder", ["ant", "Bee", "cat"])
-    assert "The 'class_names' parameter of profiles.own must be the class folders' names" in str(error.value)
+    assert "The 'class_names' parameter of profiles.own must be the class folders' names" in str(
+        error.value
+    )
     assert "['Bee', 'ant', 'cat']. Got ['ant', 'Bee', 'cat'] instead." in str(error.value)
 
 
 def test_class_names_come_from_the_file_or_the_profile(raw):
     labels = np.array([0, 1, 2])
     raw(labels)
-    assert names(Path("raw"), "npz") is None and names(Path("raw"), "npz", ["x", "y", "z"]) == ["x", "y", "z"]
+    assert names(Path("raw"), "npz") is None and names(Path("raw"), "npz", ["x", "y", "z"]) == [
+        "x",
+        "y",
+        "z",
+    ]
     assert names(Path("raw"), "digits") is None
     raw(labels, class_names=np.array(["a", "b", "c"]))
     assert names(Path("raw"), "npz") == ["a", "b", "c"]

@@ -26,7 +26,9 @@ NOWHERE = "http://127.0.0.1:9/"  # the discard port: refuses at once
 
 
 def idx(array: np.ndarray) -> bytes:
-    header = bytes([0, 0, 8, array.ndim]) + b"".join(side.to_bytes(4, "big") for side in array.shape)
+    header = bytes([0, 0, 8, array.ndim]) + b"".join(
+        side.to_bytes(4, "big") for side in array.shape
+    )
     return gzip.compress(header + array.tobytes())
 
 
@@ -38,8 +40,12 @@ def md5(blob: bytes) -> str:
 def grey():
     rng = np.random.default_rng(0)
     parts = {"train": 30, "t10k": 20}
-    images = {name: rng.integers(0, 256, (count, 6, 5)).astype(np.uint8) for name, count in parts.items()}
-    return {name: (own, (np.arange(len(own)) % 10).astype(np.uint8)) for name, own in images.items()}
+    images = {
+        name: rng.integers(0, 256, (count, 6, 5)).astype(np.uint8) for name, count in parts.items()
+    }
+    return {
+        name: (own, (np.arange(len(own)) % 10).astype(np.uint8)) for name, own in images.items()
+    }
 
 
 @pytest.fixture
@@ -59,7 +65,10 @@ def mnist(grey, workplace, monkeypatch):
     folder.mkdir(parents=True)
     table = []
     for part, (images, labels) in grey.items():
-        for name, array in ((f"{part}-images-idx3-ubyte.gz", images), (f"{part}-labels-idx1-ubyte.gz", labels)):
+        for name, array in (
+            (f"{part}-images-idx3-ubyte.gz", images),
+            (f"{part}-labels-idx1-ubyte.gz", labels),
+        ):
             (folder / name).write_bytes(idx(array))
             table.append((name, md5((folder / name).read_bytes())))
     monkeypatch.setattr(datasets.MNIST, "resources", table)
@@ -72,7 +81,11 @@ def read(root, name="mnist", classes=10, shape=(6, 5, 1)):
 
 
 def files(folder) -> dict[str, str]:
-    return {str(path.relative_to(folder)): md5(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): md5(path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_archives_are_read_as_they_come_and_the_official_split_stays(mnist, grey):
@@ -81,19 +94,27 @@ def test_archives_are_read_as_they_come_and_the_official_split_stays(mnist, grey
     for data, (images, labels) in zip((records, test), grey.values()):
         np.testing.assert_array_equal(data.images[..., 0], images)
         np.testing.assert_array_equal(data.labels, labels)
-        assert (data.images.dtype, data.labels.dtype, data.ids.dtype) == (np.uint8, np.int64, np.int64)
+        assert (data.images.dtype, data.labels.dtype, data.ids.dtype) == (
+            np.uint8,
+            np.int64,
+            np.int64,
+        )
     assert records.ids.tolist() == list(range(30)) and test.ids.tolist() == list(range(30, 50))
     assert files(mnist) == before  # nothing was unpacked there
     assert not list((mnist.parent / "project").rglob("*ubyte*"))  # nor left behind here
 
 
-@pytest.mark.parametrize("spoil", [lambda blob: blob[:-7], lambda blob: b"", lambda blob: blob[:40] + b"?" + blob[41:]])
+@pytest.mark.parametrize(
+    "spoil", [lambda blob: blob[:-7], lambda blob: b"", lambda blob: blob[:40] + b"?" + blob[41:]]
+)
 @pytest.mark.parametrize("number", range(4))
 def test_a_damaged_archive_is_named_and_left_as_it_is(mnist, number, spoil):
     path = sorted((mnist / "MNIST/raw").iterdir())[number]
     path.write_bytes(spoil(path.read_bytes()))
     before = files(mnist)
-    with pytest.raises(UserError, match=f"{path.name} is corrupt: its MD5 is .*, the published file's is") as error:
+    with pytest.raises(
+        UserError, match=f"{path.name} is corrupt: its MD5 is .*, the published file's is"
+    ) as error:
         read(mnist)
     assert "\n" not in str(error.value) and files(mnist) == before
 
@@ -109,10 +130,16 @@ def test_an_intact_archive_of_other_images_is_as_corrupt(mnist, grey):
 def test_absent_and_no_network_says_what_to_put_where(mnist):
     (mnist / "MNIST/raw/t10k-labels-idx1-ubyte.gz").unlink()
     before = files(mnist)
-    with pytest.raises(UserError, match=r"t10k-labels-idx1-ubyte\.gz is missing and could not be") as error:
+    with pytest.raises(
+        UserError, match=r"t10k-labels-idx1-ubyte\.gz is missing and could not be"
+    ) as error:
         read(mnist)
     said = str(error.value)
-    assert "\n" not in said and "prepare.root" in said and "MNIST/raw/train-images-idx3-ubyte.gz" in said
+    assert (
+        "\n" not in said
+        and "prepare.root" in said
+        and "MNIST/raw/train-images-idx3-ubyte.gz" in said
+    )
     assert files(mnist) == before
 
 
@@ -126,7 +153,9 @@ def mirror(workplace):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield folder, f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
@@ -173,10 +202,15 @@ def cifar(workplace, monkeypatch):
 
     def make(kind, key, train_files, test_file, classes):
         rng = np.random.default_rng(1)
-        rows = {name: rng.integers(0, 256, (classes, 3072)).astype(np.uint8) for name in [*train_files, test_file]}
+        rows = {
+            name: rng.integers(0, 256, (classes, 3072)).astype(np.uint8)
+            for name in [*train_files, test_file]
+        }
         members = {name: {"data": data, key: list(range(classes))} for name, data in rows.items()}
         meta = kind.meta["filename"]
-        blob, sums = cifar_archive(kind.base_folder, {**members, meta: {kind.meta["key"]: ["a"] * classes}})
+        blob, sums = cifar_archive(
+            kind.base_folder, {**members, meta: {kind.meta["key"]: ["a"] * classes}}
+        )
         root = workplace / "files"
         root.mkdir()
         (root / kind.filename).write_bytes(blob)
@@ -201,11 +235,15 @@ def naive_cifar(rows: np.ndarray) -> np.ndarray:
 
 
 def test_cifar10_is_read_from_its_archive(cifar):
-    root, rows = cifar(datasets.CIFAR10, "labels", ["data_batch_1", "data_batch_2"], "test_batch", 10)
+    root, rows = cifar(
+        datasets.CIFAR10, "labels", ["data_batch_1", "data_batch_2"], "test_batch", 10
+    )
     records, test = read(root, "cifar10", shape=(32, 32, 3))
     np.testing.assert_array_equal(records.images, naive_cifar(rows))
     assert records.images.flags.c_contiguous
-    assert records.labels.tolist() == [*range(10), *range(10)] and test.ids.tolist() == list(range(20, 30))
+    assert records.labels.tolist() == [*range(10), *range(10)] and test.ids.tolist() == list(
+        range(20, 30)
+    )
     assert os.listdir(root) == ["cifar-10-python.tar.gz"]
 
 
@@ -240,8 +278,15 @@ def test_the_real_archives_where_they_are_at_hand(name, folder, workplace):
     records, test = read(SHARED, name, shape=(28, 28, 1))
     for part, data, count in (("train", records, 60_000), ("t10k", test, 10_000)):
         raw = gzip.decompress((SHARED / folder / f"raw/{part}-images-idx3-ubyte.gz").read_bytes())
-        labels = gzip.decompress((SHARED / folder / f"raw/{part}-labels-idx1-ubyte.gz").read_bytes())
+        labels = gzip.decompress(
+            (SHARED / folder / f"raw/{part}-labels-idx1-ubyte.gz").read_bytes()
+        )
         assert len(data) == count and len(raw) == 16 + 784 * count
-        for row in (0, 1, count // 3, count - 1):  # 16 bytes of header, then 784 of pixels each; 8, then one each
+        for row in (
+            0,
+            1,
+            count // 3,
+            count - 1,
+        ):  # 16 bytes of header, then 784 of pixels each; 8, then one each
             assert data.images[row].tobytes() == raw[16 + 784 * row : 16 + 784 * (row + 1)]
             assert data.labels[row] == labels[8 + row]

@@ -68,7 +68,9 @@ def test_the_batched_path_equals_calculate_metrics(network, monkeypatch):
     def with_readout(name, layers, **kwargs):
         return build(name, layers, readout=network.readout, **kwargs)
 
-    monkeypatch.setitem(torch_fidelity.utils.FEATURE_EXTRACTORS_REGISTRY, "small_gray", with_readout)
+    monkeypatch.setitem(
+        torch_fidelity.utils.FEATURE_EXTRACTORS_REGISTRY, "small_gray", with_readout
+    )
     theirs = torch_fidelity.calculate_metrics(
         input1=AsDataset(fake),
         input2=AsDataset(REAL),
@@ -100,7 +102,8 @@ def test_the_batched_path_equals_calculate_metrics(network, monkeypatch):
 
 def test_scores_order_noise_levels_and_the_floor_is_lowest(network):
     compared = [
-        image_quality.compare(network, noisy(share), REAL, HELD_OUT, SETTINGS, 0) for share in (0.0, 0.1, 0.3, 1.0)
+        image_quality.compare(network, noisy(share), REAL, HELD_OUT, SETTINGS, 0)
+        for share in (0.0, 0.1, 0.3, 1.0)
     ]
     fid = [scores["fid"] for scores in compared]
     assert fid == sorted(fid)
@@ -120,7 +123,9 @@ def test_many_records_are_compared_by_random_subsamples(network, monkeypatch):
     """Precision and recall take all pairs; and records sorted by class must not give a floor of one class."""
     monkeypatch.setattr(image_quality, "MOST", 100)
     seen = []
-    monkeypatch.setattr(image_quality, "fidelity", lambda fake, real, *_: seen.append((fake, real)) or {"fid": 0.0})
+    monkeypatch.setattr(
+        image_quality, "fidelity", lambda fake, real, *_: seen.append((fake, real)) or {"fid": 0.0}
+    )
     order = np.argsort(HELD_OUT.labels, kind="stable")
     scores = image_quality.compare(network, noisy(0.1), REAL, HELD_OUT[order], SETTINGS, 0)
     assert scores["images_compared"] == 100
@@ -142,7 +147,9 @@ def test_features_are_the_same_everywhere_and_the_readout_is_the_clients(network
 def test_a_client_with_one_or_two_classes_has_an_extractor_too(classes):
     few = REAL[REAL.labels < classes]
     network = image_quality.extractor(SETTINGS, few)
-    accuracy = (image_quality.features(network, few)["logits"].argmax(1).numpy() == few.labels).mean()
+    accuracy = (
+        image_quality.features(network, few)["logits"].argmax(1).numpy() == few.labels
+    ).mean()
     assert accuracy > 0.95
 
 
@@ -169,24 +176,34 @@ def test_an_extractor_with_other_layer_names_works(network):
 
 def test_inception_without_weights_is_one_clear_sentence():
     settings = SETTINGS.model_copy(update={"extractor": "inception"})
-    with pytest.raises(UserError, match="'inception_weights' parameter of quality must be the path"):
+    with pytest.raises(
+        UserError, match="'inception_weights' parameter of quality must be the path"
+    ):
         image_quality.extractor(settings, REAL)
     absent = settings.model_copy(update={"inception_weights": "nowhere.pth"})
     with pytest.raises(UserError, match=r"nowhere\.pth"):
         image_quality.extractor(absent, REAL)
 
 
-@pytest.mark.parametrize("content", [b"", b"no weights" * 40, b"PK\x03\x04" + bytes(200), pickle.dumps({"a": 1})])
+@pytest.mark.parametrize(
+    "content", [b"", b"no weights" * 40, b"PK\x03\x04" + bytes(200), pickle.dumps({"a": 1})]
+)
 def test_inception_weights_that_are_none_are_one_sentence(tmp_path, content):
     (tmp_path / "weights.pth").write_bytes(content)
     given = {"extractor": "inception", "inception_weights": str(tmp_path / "weights.pth")}
-    with pytest.raises(UserError, match=r"Could not read the Inception weights .*weights\.pth: .") as told:
+    with pytest.raises(
+        UserError, match=r"Could not read the Inception weights .*weights\.pth: ."
+    ) as told:
         image_quality.extractor(SETTINGS.model_copy(update=given), REAL)
     assert "\n" not in str(told.value)
 
 
 def test_inception_is_for_grey_and_rgb():
-    settings = SETTINGS.model_copy(update={"extractor": "inception", "inception_weights": "nowhere.pth"})
+    settings = SETTINGS.model_copy(
+        update={"extractor": "inception", "inception_weights": "nowhere.pth"}
+    )
     four = Images(np.repeat(REAL.images, 4, axis=3), REAL.labels, REAL.ids)
-    with pytest.raises(UserError, match=r"must be small_gray for images of 4 channels\. Got 'inception' instead"):
+    with pytest.raises(
+        UserError, match=r"must be small_gray for images of 4 channels\. Got 'inception' instead"
+    ):
         image_quality.extractor(settings, four)

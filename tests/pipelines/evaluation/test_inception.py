@@ -30,7 +30,11 @@ def test_two_classes_told_apart_in_part(p):
 
 def test_the_score_of_images_is_that_of_their_logits_in_any_order():
     rng = np.random.default_rng(0)
-    data = Images(rng.integers(0, 256, (2500, 2, 2, 1)).astype(np.uint8), np.zeros(2500, np.int64), np.arange(2500))
+    data = Images(
+        rng.integers(0, 256, (2500, 2, 2, 1)).astype(np.uint8),
+        np.zeros(2500, np.int64),
+        np.arange(2500),
+    )
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     logits = model(torch.from_numpy(data.pixels).permute(0, 3, 1, 2)).detach()
     found = inception.score(model, data)

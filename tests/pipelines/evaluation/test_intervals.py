@@ -31,7 +31,9 @@ def test_the_ends_are_those_of_all_resamples_there_are(monkeypatch):
     assert found.value == pytest.approx(values.mean())
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=0.015)
     percentiles = np.quantile(means, [0.025, 0.975])
-    assert abs(found.high - percentiles[1]) > 0.05  # the control: plain percentiles would be told apart
+    assert (
+        abs(found.high - percentiles[1]) > 0.05
+    )  # the control: plain percentiles would be told apart
 
 
 def test_clients_count_alike_and_images_are_resampled_within_each():
@@ -39,7 +41,9 @@ def test_clients_count_alike_and_images_are_resampled_within_each():
     found = intervals.of_mean(correct, seed=0)
     assert found.value == pytest.approx(0.7)
     deviation = np.sqrt(0.9 * 0.1 / 1000 + 0.5 * 0.5 / 200) / 2
-    pooled = np.sqrt((1000 / 1200) * (200 / 1200) / 1200)  # all images in one pot: another figure and another width
+    pooled = np.sqrt(
+        (1000 / 1200) * (200 / 1200) / 1200
+    )  # all images in one pot: another figure and another width
     half = (found.high - found.low) / 2
     assert half == pytest.approx(1.96 * deviation, rel=0.08)
     assert half != pytest.approx(1.96 * pooled, rel=0.08)
@@ -63,11 +67,16 @@ def test_it_covers_the_known_mean_and_a_wrong_scale_does_not(monkeypatch):
 
 def test_the_difference_is_paired_image_by_image():
     """Both fail on the same hard images, and one on ten more: paired, that is seen; on shuffled images it is not."""
-    one, other = {"a": binary(100, 400), "b": binary(80, 300)}, {"a": binary(110, 400), "b": binary(90, 300)}
+    one, other = (
+        {"a": binary(100, 400), "b": binary(80, 300)},
+        {"a": binary(110, 400), "b": binary(90, 300)},
+    )
     found = intervals.of_difference(one, other, seed=0)
     assert found.value == pytest.approx((10 / 400 + 10 / 300) / 2)
     assert found.low > 0
-    shuffled = {client: np.random.default_rng(1).permutation(images) for client, images in other.items()}
+    shuffled = {
+        client: np.random.default_rng(1).permutation(images) for client, images in other.items()
+    }
     unpaired = intervals.of_difference(one, shuffled, seed=0)
     assert unpaired.value == pytest.approx(found.value)
     assert unpaired.low < 0 < unpaired.high
@@ -97,7 +106,10 @@ def test_the_seed_decides_and_the_order_of_clients_does_not():
         (lambda: intervals.of_difference({"a": binary(2, 30)}, {"a": binary(2, 30)}, seed=0), 0.0),
         (lambda: intervals.over_cells({(1, "a"): 0.25}, seed=0), 0.25),
         (lambda: intervals.over_cells(cells([0.25] * 15), seed=0), 0.25),
-        (lambda: intervals.over_cells(cells([0.3 - 0.1, 0.2, 0.5 - 0.3]), seed=0), 0.2),  # equal but for rounding
+        (
+            lambda: intervals.over_cells(cells([0.3 - 0.1, 0.2, 0.5 - 0.3]), seed=0),
+            0.2,
+        ),  # equal but for rounding
     ],
 )
 def test_where_the_data_cannot_say_there_are_no_ends_and_no_warning(found, value):
@@ -110,6 +122,8 @@ def test_where_the_data_cannot_say_there_are_no_ends_and_no_warning(found, value
 def test_a_single_image_apart_gives_finite_ends_and_no_warning(wrong):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        value, low, high = intervals.of_mean({"a": binary(wrong[0], 30), "b": binary(wrong[1], 30)}, seed=0)
+        value, low, high = intervals.of_mean(
+            {"a": binary(wrong[0], 30), "b": binary(wrong[1], 30)}, seed=0
+        )
     assert 0 <= low <= value <= high <= 1
     assert low < high

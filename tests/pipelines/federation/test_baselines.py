@@ -59,7 +59,9 @@ def test_single_starts_each_from_its_own_and_all_from_the_one_best_on_the_others
     own, best = found["own_synthetic"].models[0], found["best_single"].models[0]
     assert [f"{name}/g" for name in found] == methods.reported("single", ["g"])
     assert not same(own["a"], own["b"])
-    assert scores(with_state(network(), own["b"]), task.data["c"])["accuracy"] < 0.1  # b never saw class 2
+    assert (
+        scores(with_state(network(), own["b"]), task.data["c"])["accuracy"] < 0.1
+    )  # b never saw class 2
     assert all(same(best[client], own["a"]) for client in "abc")
     assert found["own_synthetic"].cost["bytes_up"] == 0 < found["best_single"].cost["bytes_up"]
 
@@ -67,7 +69,9 @@ def test_single_starts_each_from_its_own_and_all_from_the_one_best_on_the_others
 def test_the_choice_of_the_best_reads_no_client_s_own_set(task, monkeypatch):
     """Each candidate is scored on the sets of the others alone."""
     seen = []
-    monkeypatch.setattr(baselines, "scores", lambda model, data: seen.append(data) or {"accuracy": 0.0})
+    monkeypatch.setattr(
+        baselines, "scores", lambda model, data: seen.append(data) or {"accuracy": 0.0}
+    )
     baselines.trained("single", task, POOLED)
     expected = [other for client in "abc" for other in "abc" if other != client]
     assert [id(data) for data in seen] == [id(task.data[client]) for client in expected]

@@ -34,7 +34,9 @@ SETS = {"a": images(120, 1, labels=0), "b": images(120, 2, labels=1), "c": image
 
 def checked(model, sets=SETS, **known):
     start = state_of(BUILD())
-    return health.check(model, start, sets.values(), build=BUILD, seed=0, remedy="Lower it.", **known)
+    return health.check(
+        model, start, sets.values(), build=BUILD, seed=0, remedy="Lower it.", **known
+    )
 
 
 def meta_trained(rate: float):
@@ -46,9 +48,9 @@ def test_a_convolutional_model_trained_at_too_high_a_rate_is_found():
     """At 28x28 and above 0.03 is enough; these images are easier."""
     found = checked(meta_trained(1.0))
     assert found.collapsed and found.accuracy == found.guessing == 0.5
-    assert found.why.startswith("After a hundred steps it takes every image for class ") and found.why.endswith(
-        "Lower it."
-    )
+    assert found.why.startswith(
+        "After a hundred steps it takes every image for class "
+    ) and found.why.endswith("Lower it.")
     assert found.untrained > 0.9
 
 
@@ -60,7 +62,9 @@ def test_a_model_of_the_networks_own_rate_is_not():
 def test_neither_is_an_untrained_one_nor_one_that_was_trained_on_all_sets():
     assert not checked(state_of(BUILD())).collapsed
     model = BUILD()
-    classifier.fit(model, concatenate(list(SETS.values())), epochs=5, batch=32, learning_rate=2e-3, seed=0)
+    classifier.fit(
+        model, concatenate(list(SETS.values())), epochs=5, batch=32, learning_rate=2e-3, seed=0
+    )
     assert not checked(state_of(model)).collapsed
 
 
@@ -75,7 +79,10 @@ def test_weights_and_losses_that_are_not_finite_need_no_image(value):
 
 def test_a_model_that_sees_no_difference_is_found_by_public_images_too():
     model = state_of(BUILD())
-    model["0.0.weight"][:], model["0.0.bias"][:] = 0.0, -1.0  # no unit of the first layer ever answers
+    model["0.0.weight"][:], model["0.0.bias"][:] = (
+        0.0,
+        -1.0,
+    )  # no unit of the first layer ever answers
     assert checked(model, {"public": images(40, 9)}).collapsed
 
 
@@ -84,7 +91,12 @@ def test_where_the_images_can_teach_nothing_nothing_is_said():
     noise = images(200, 4)
     noise = Images(noise.images, np.random.default_rng(0).permutation(noise.labels), noise.ids)
     assert not checked(dead, {"noise": noise}).collapsed
-    for sets in ({}, {"empty": noise[:0]}, {"one class": images(50, 5, labels=1)}, {"few": images(5, 6)[:3]}):
+    for sets in (
+        {},
+        {"empty": noise[:0]},
+        {"one class": images(50, 5, labels=1)},
+        {"few": images(5, 6)[:3]},
+    ):
         found = checked(dead, sets)
         assert not found.collapsed and found.accuracy is None
 
@@ -101,5 +113,7 @@ def test_the_remedy_names_the_rate_and_where_it_stands():
     said = health.remedy("skin", "meta", Meta(**META))
     assert said.endswith("Lower outer_learning_rate of meta (profiles.skin.training), now 0.03.")
     pooled = Pooled(epochs=1, batch=8, learning_rate=2e-3)
-    assert "Lower learning_rate of baselines.pooled" in health.remedy("skin", "baselines.pooled", pooled)
+    assert "Lower learning_rate of baselines.pooled" in health.remedy(
+        "skin", "baselines.pooled", pooled
+    )
     assert "Lower" not in health.remedy("skin", "baselines.random_init", Nothing())

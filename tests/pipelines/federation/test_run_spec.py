@@ -17,10 +17,14 @@ def names(dataset="digits", method="fedavg", generator="dp_moments") -> dict:
     return {"dataset": dataset, "method": method, "generator": generator}
 
 
-@pytest.mark.parametrize(("method", "generator"), [("pppfl", "datalens"), ("scaffold", "dp_moments"), ("dpsgd", "")])
+@pytest.mark.parametrize(
+    ("method", "generator"), [("pppfl", "datalens"), ("scaffold", "dp_moments"), ("dpsgd", "")]
+)
 def test_known_names_make_a_run(params, method, generator):
     run = named(params, names(method=method, generator=generator))
-    assert run == Run("digits", method, generator) and run.names == names(method=method, generator=generator)
+    assert run == Run("digits", method, generator) and run.names == names(
+        method=method, generator=generator
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,9 @@ def test_unknown_names_make_none(params, wrong):
         named(params, wrong)
 
 
-@pytest.mark.parametrize("method", ["fedavg_real", "pppfl_real", "local", "random_init", "pooled", "single"])
+@pytest.mark.parametrize(
+    "method", ["fedavg_real", "pppfl_real", "local", "random_init", "pooled", "single"]
+)
 def test_no_client_serves_what_reads_private_records_or_has_no_rounds(params, method):
     with pytest.raises(UserError, match="no method that clients serve"):
         named(params, names(method=method))
@@ -51,7 +57,10 @@ def changed(params: config.Params, **blocks) -> config.Params:
 
 
 def test_terms_name_what_differs(params):
-    run, base = Run("digits", "fedavg", "dp_moments"), Run("digits", "fedavg", "dp_moments").terms(params)
+    run, base = (
+        Run("digits", "fedavg", "dp_moments"),
+        Run("digits", "fedavg", "dp_moments").terms(params),
+    )
 
     def differing(other: config.Params) -> set[str]:
         return {name for name, value in run.terms(other).items() if value != base[name]}
@@ -59,13 +68,19 @@ def test_terms_name_what_differs(params):
     assert not differing(params)
     assert differing(changed(params, seed=params.seed + 1)) == {"seed"}
     fedavg = params.baselines.fedavg.model_copy(update={"learning_rate": 0.5})
-    assert differing(changed(params, baselines=params.baselines.model_copy(update={"fedavg": fedavg}))) == {"settings"}
+    assert differing(
+        changed(params, baselines=params.baselines.model_copy(update={"fedavg": fedavg}))
+    ) == {"settings"}
     profile = params.profiles["digits"].model_copy(update={"images": 7})
-    assert differing(changed(params, profiles={**params.profiles, "digits": profile})) == {"profile"}
+    assert differing(changed(params, profiles={**params.profiles, "digits": profile})) == {
+        "profile"
+    }
 
 
 def test_a_clients_budget_is_nobodys_business_but_its_own(params):
     """Another epsilon of any client changes no terms: they are digests, and few values make a digest guessable."""
-    poorer = {name: client.model_copy(update={"epsilon": 0.5}) for name, client in params.clients.items()}
+    poorer = {
+        name: client.model_copy(update={"epsilon": 0.5}) for name, client in params.clients.items()
+    }
     for run in (Run("digits", "fedavg", "dp_moments"), Run("digits", "dpsgd")):
         assert run.terms(changed(params, clients=poorer)) == run.terms(params)

@@ -19,10 +19,14 @@ from pipelines.privacy.discrete_gaussian import FINEST, Budget, lattice_scale, o
     draws=st.integers(1, 10**6),
     sigma=st.floats(1e-2, 1e4),
 )
-def test_continuous_delta_and_lattice_slack_together_stay_within_delta(epsilon, delta, draws, sigma):
+def test_continuous_delta_and_lattice_slack_together_stay_within_delta(
+    epsilon, delta, draws, sigma
+):
     budget = Budget(epsilon, delta)
     scale = lattice_scale(budget, sigma=sigma, draws=draws)
-    continuous = accounting.gdp_delta(epsilon=min(epsilon, accounting.LARGEST_EPSILON), mu=budget.mu)
+    continuous = accounting.gdp_delta(
+        epsilon=min(epsilon, accounting.LARGEST_EPSILON), mu=budget.mu
+    )
     largest = {"epsilon": accounting.LARGEST_EPSILON, "draws": draws}  # a total may be that large
     slack = accounting.rounding_slack(sigma=sigma * scale, **largest)
     assert continuous + slack <= delta * (1 + 1e-7)
@@ -44,7 +48,9 @@ def test_a_delta_next_to_nothing_finds_no_lattice_and_raises_nothing():
 
 
 def test_budget_gives_away_only_a_thousandth_of_delta():
-    assert accounting.gdp_epsilon(mu=Budget(1.0, 1e-5).mu, delta=1e-5) == pytest.approx(1.0, abs=1e-3)
+    assert accounting.gdp_epsilon(mu=Budget(1.0, 1e-5).mu, delta=1e-5) == pytest.approx(
+        1.0, abs=1e-3
+    )
     assert Budget(1.0, 1e-5).mu < accounting.gdp_mu(epsilon=1.0, delta=1e-5)
 
 
@@ -57,7 +63,9 @@ def test_infinite_budget_is_the_named_non_private_mode():
 
 @settings(deadline=None, max_examples=80)
 @given(
-    values=npst.arrays(np.float64, npst.array_shapes(max_dims=2, max_side=6), elements=st.floats(-1, 1)),
+    values=npst.arrays(
+        np.float64, npst.array_shapes(max_dims=2, max_side=6), elements=st.floats(-1, 1)
+    ),
     scale=st.sampled_from([1, 2, 2**10, 2**26]),
 )
 def test_the_lattice_never_lengthens_a_contribution(values, scale):
@@ -75,5 +83,7 @@ def test_release_is_the_sum_plus_noise_in_original_units(noise_spy):
 
 
 def test_release_without_sigma_asks_for_no_noise(noise_spy):
-    np.testing.assert_array_equal(release(np.array([8]), sigma=0.0, scale=8, noise=noise_spy), [1.0])
+    np.testing.assert_array_equal(
+        release(np.array([8]), sigma=0.0, scale=8, noise=noise_spy), [1.0]
+    )
     assert noise_spy.calls == []

@@ -29,7 +29,9 @@ def test_the_law_is_the_normals_around_the_total():
 
 def test_without_a_deviation_nothing_is_changed():
     total = np.array([0.1, 0.2], np.float32)
-    np.testing.assert_array_equal(float_gaussian.release(total, deviation=0.0, noise=OsEntropy()), total)
+    np.testing.assert_array_equal(
+        float_gaussian.release(total, deviation=0.0, noise=OsEntropy()), total
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["ours", "float32 noise on a float32 sum"])
@@ -42,7 +44,9 @@ def test_which_floats_come_out_tells_nothing_of_the_sum(mechanism):
     def reply(total: np.ndarray) -> np.ndarray:
         if mechanism == "ours":
             noise = SeededForTests(int(rng.integers(2**31)))
-            return float_gaussian.release(total, deviation=float(deviation), noise=noise).astype(np.float32)
+            return float_gaussian.release(total, deviation=float(deviation), noise=noise).astype(
+                np.float32
+            )
         return total + deviation * rng.standard_normal(len(total), dtype=np.float32)
 
     def impossible(values: np.ndarray) -> int:

@@ -15,7 +15,9 @@ NAMES = sorted(frozen_settings())
 assert set(NAMES) == {*GENERATORS, *DP_BASELINES}
 
 
-def release(identity: Identity | None = None, cost: float = 1.0, guarantee: str = "formal", **parameters) -> Release:
+def release(
+    identity: Identity | None = None, cost: float = 1.0, guarantee: str = "formal", **parameters
+) -> Release:
     return Release(
         mechanism="m",
         version=1,
@@ -54,7 +56,9 @@ def golden(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_golden_release_of_every_mechanism_is_recognised_and_charges_nobody(name, today, golden):
+def test_the_golden_release_of_every_mechanism_is_recognised_and_charges_nobody(
+    name, today, golden
+):
     ledger = golden(name)
     entries, total = ledger.entries(), ledger.total_epsilon()
     assert ledger.recognised(today[name]).fingerprint == entries[0]["fingerprint"]
@@ -76,7 +80,9 @@ def test_one_changed_fact_of_any_mechanism_makes_another_release(name, today, go
     other = {path: replace(one, parameters=changed(one.parameters, path)) for path in paths}
     recognised = {path for path in paths if ledger.recognised(other[path]).recorded}
     of_noise = set() if one.statement["guarantee"] == "formal" else {"noise"}
-    assert recognised == {path for path in paths if not one.identity._counts(path, "other")} - of_noise
+    assert (
+        recognised == {path for path in paths if not one.identity._counts(path, "other")} - of_noise
+    )
     assert {"seed", "epsilon", "delta"}.isdisjoint(recognised)
     assert {path for path in recognised if "settings." in path} <= {"settings.allow_nonprivate"} | {
         path
@@ -98,9 +104,17 @@ def test_every_declared_path_exists(today):
             known |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
         declared = {*one.identity.consequences, *one.identity.free, *one.identity.neutral}
         of_starts = {path for path in declared if path.startswith("start.")}
-        elsewhere = {"start.noise", "start.settings.low_epsilon"} if name == "dpsgd_warm" else of_starts
-        by_bound = {"epsilon_claimed_by_its_paper", "epsilon_at_its_sensitivity"}  # of nbafl as printed
-        low = {"hyperparameters", "settings.low_epsilon"}  # left out of the entry, and of the plan's settings
+        elsewhere = (
+            {"start.noise", "start.settings.low_epsilon"} if name == "dpsgd_warm" else of_starts
+        )
+        by_bound = {
+            "epsilon_claimed_by_its_paper",
+            "epsilon_at_its_sensitivity",
+        }  # of nbafl as printed
+        low = {
+            "hyperparameters",
+            "settings.low_epsilon",
+        }  # left out of the entry, and of the plan's settings
         assert declared - elsewhere - by_bound - low <= known, name
 
 
@@ -109,7 +123,9 @@ def test_a_setting_that_is_added_at_its_neutral_value_charges_nobody(ledger):
     ledger.open(before)
     ledger.close(before.fingerprint)
     declared = Identity(neutral={"settings.warps.flip": 0.0})
-    assert opened(ledger, release(declared, settings={"steps": 5, "warps": {"flip": 0.0}})) == "reused"
+    assert (
+        opened(ledger, release(declared, settings={"steps": 5, "warps": {"flip": 0.0}})) == "reused"
+    )
     assert opened(ledger, release(declared, settings={"steps": 5, "warps": {"flip": 0.5}})) == "new"
     assert opened(ledger, release(settings={"steps": 5, "undeclared": 0.0})) == "new"
 
@@ -142,7 +158,10 @@ def test_a_better_accountant_charges_nobody_for_what_was_made_and_anew_for_what_
     assert opened(ledger, release(derived, cost=1.5, epsilon=2.0, sigma=2.0)) == "new"
     ledger.close(made.fingerprint)
     assert opened(ledger, release(derived, cost=1.2, epsilon=2.0, sigma=2.5)) == "reused"
-    assert ledger.recognised(release(derived, cost=1.2, epsilon=2.0, sigma=2.5)).fingerprint == made.fingerprint
+    assert (
+        ledger.recognised(release(derived, cost=1.2, epsilon=2.0, sigma=2.5)).fingerprint
+        == made.fingerprint
+    )
 
 
 def test_the_last_bits_of_a_claim_are_no_fact_and_another_budget_is(ledger):
@@ -163,7 +182,9 @@ def test_where_there_is_no_guarantee_the_noise_tells_releases_apart(ledger):
     derived = Identity(consequences=frozenset({"noise"}))
     ledger.open(release(derived, guarantee="none", noise="seeded"))
     assert opened(ledger, release(derived, guarantee="none", noise="seeded")) == "resumed"
-    assert opened(ledger, release(derived, guarantee="none", noise="of the operating system")) == "new"
+    assert (
+        opened(ledger, release(derived, guarantee="none", noise="of the operating system")) == "new"
+    )
     ledger.open(release(derived, noise="of the operating system"))
     assert opened(ledger, release(derived, noise="of the operating system, reworded")) == "resumed"
 

@@ -12,7 +12,9 @@ from pipelines.privacy import layerwise, per_sample
 from pipelines.privacy.record_gradients import Formed, Outer
 
 
-def gradients(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, found) -> tuple[dict, torch.Tensor]:
+def gradients(
+    model: nn.Module, images: torch.Tensor, labels: torch.Tensor, found
+) -> tuple[dict, torch.Tensor]:
     """(the sum with random signs and sizes, norms) by one of the two ways."""
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     parts = found(model, weights, images, labels)
@@ -44,7 +46,9 @@ def agree(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> None:
     bias=st.booleans(),
     records=st.integers(1, 5),
 )
-def test_a_network_with_every_kind_of_layer(channels, side, kernel, stride, padding, dilation, bias, records):
+def test_a_network_with_every_kind_of_layer(
+    channels, side, kernel, stride, padding, dilation, bias, records
+):
     torch.manual_seed(0)
     body = nn.Sequential(
         nn.Conv2d(channels, 4, kernel, stride, padding, dilation, bias=bias),
@@ -54,7 +58,13 @@ def test_a_network_with_every_kind_of_layer(channels, side, kernel, stride, padd
     )
     images, labels = torch.rand(records, channels, side, side), torch.randint(3, (records,))
     flat = body(images).flatten(1).shape[1]
-    agree(nn.Sequential(body, nn.Flatten(), nn.Linear(flat, 5, bias=bias), nn.ReLU(), nn.Linear(5, 3)), images, labels)
+    agree(
+        nn.Sequential(
+            body, nn.Flatten(), nn.Linear(flat, 5, bias=bias), nn.ReLU(), nn.Linear(5, 3)
+        ),
+        images,
+        labels,
+    )
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
@@ -69,25 +79,35 @@ def test_a_network_with_every_kind_of_layer(channels, side, kernel, stride, padd
 )
 def test_patches_are_those_of_torch(layer, memory_format):
     images = torch.rand(5, 3, 9, 11)[1:].to(memory_format=memory_format)
-    expected = torch.nn.functional.unfold(images, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    expected = torch.nn.functional.unfold(
+        images, layer.kernel_size, layer.dilation, layer.padding, layer.stride
+    )
     assert torch.equal(layerwise._patches(images, layer), expected)
 
 
 def test_a_dense_layer_over_places():
     """Its gradient is no single outer product, and must be formed."""
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Flatten(2), nn.Linear(16, 4), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3))
+    model = nn.Sequential(
+        nn.Flatten(2), nn.Linear(16, 4), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)
+    )
     agree(model, torch.rand(4, 3, 4, 4), torch.randint(3, (4,)))
 
 
 def test_group_norm_without_places():
     torch.manual_seed(3)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.GroupNorm(2, 8), nn.Tanh(), nn.Linear(8, 3))
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 8), nn.GroupNorm(2, 8), nn.Tanh(), nn.Linear(8, 3)
+    )
     agree(model, torch.rand(4, 1, 4, 4), torch.randint(3, (4,)))
 
 
 def test_a_bare_layer():
-    agree(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), torch.rand(4, 1, 4, 4), torch.tensor([0, 1, 2, 0]))
+    agree(
+        nn.Sequential(nn.Flatten(), nn.Linear(16, 3)),
+        torch.rand(4, 1, 4, 4),
+        torch.tensor([0, 1, 2, 0]),
+    )
 
 
 def _hooked(layer: nn.Module) -> nn.Module:
@@ -137,7 +157,9 @@ def test_it_does_not_serve_what_it_would_get_wrong(model):
 
 @pytest.mark.parametrize(("name", "served"), [("mlp", True), ("cnn", True), ("resnet", False)])
 def test_the_projects_own_networks(name, served):
-    assert layerwise.serves(classifiers.build(name, shape=(16, 16, 1), classes=10, seed=0)) is served
+    assert (
+        layerwise.serves(classifiers.build(name, shape=(16, 16, 1), classes=10, seed=0)) is served
+    )
 
 
 def test_batch_norm_is_refused_by_the_way_around():
@@ -156,7 +178,9 @@ def test_factors_whose_squares_no_float_holds(a, g):
     assert total.norm().item() <= 1 + 1e-5
 
 
-@pytest.mark.parametrize(("a", "g"), [(1e38, 1e-25), (1e-30, 1e33), (float("nan"), 1.0), (float("inf"), 0.0)])
+@pytest.mark.parametrize(
+    ("a", "g"), [(1e38, 1e-25), (1e-30, 1e33), (float("nan"), 1.0), (float("inf"), 0.0)]
+)
 def test_a_factor_that_leaves_a_scale_no_digits_makes_the_record_count_as_zero(a, g):
     part = Outer("weight", None, torch.full((1, 2), a), torch.full((1, 3), g))
     assert part.squares().item() == torch.inf
@@ -186,7 +210,9 @@ def test_the_norm_of_a_long_row_is_not_understated():
 def test_positions_that_cancel_do_not_outgrow_the_clipping_norm():
     """Terms of 1e12 that sum to rounding: what is clipped must be what is summed."""
     torch.manual_seed(2)
-    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Tanh(), nn.AvgPool2d(6), nn.Flatten(), nn.Linear(4, 2))
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.Tanh(), nn.AvgPool2d(6), nn.Flatten(), nn.Linear(4, 2)
+    )
     with torch.no_grad():
         model[0].weight.mul_(1e-9)
         model[4].weight.mul_(1e12)

@@ -41,7 +41,12 @@ def test_the_same_release_is_reused_and_a_dead_one_resumed_and_both_are_charged_
 
 @pytest.mark.parametrize(
     "other",
-    [release(seed=2), release(data="e"), Release("datalens", 1, {}, "d", release().cost, {}), release(1.0, clip=3)],
+    [
+        release(seed=2),
+        release(data="e"),
+        Release("datalens", 1, {}, "d", release().cost, {}),
+        release(1.0, clip=3),
+    ],
 )
 def test_anything_else_is_another_release_and_composes(ledger, other):
     ledger.open(release())
@@ -53,7 +58,10 @@ def test_anything_else_is_another_release_and_composes(ledger, other):
 def test_a_new_version_of_a_mechanism_is_another_release(ledger):
     one = release()
     ledger.open(one)
-    assert ledger.open(Release(one.mechanism, 2, one.parameters, one.data, one.cost, one.statement)) == "new"
+    assert (
+        ledger.open(Release(one.mechanism, 2, one.parameters, one.data, one.cost, one.statement))
+        == "new"
+    )
 
 
 def test_checking_first_refuses_as_opening_would_and_enters_nothing(tmp_path):
@@ -86,7 +94,9 @@ def test_reading_while_another_process_writes_is_no_sign_of_tampering(tmp_path):
 def test_a_lifetime_cap_refuses_before_anything_is_entered(tmp_path):
     ledger = Ledger(tmp_path / "c0.jsonl", delta=DELTA, lifetime_epsilon=1.4)
     ledger.open(release())
-    with pytest.raises(LedgerError, match=r"above its lifetime_epsilon of 1\.4\. Nothing was spent"):
+    with pytest.raises(
+        LedgerError, match=r"above its lifetime_epsilon of 1\.4\. Nothing was spent"
+    ):
         ledger.open(release(seed=2))
     assert len(ledger.entries()) == 1
     assert ledger.open(release()) == "resumed"
@@ -113,7 +123,9 @@ def test_pld_agrees_with_the_exact_bound_on_gaussians_alone():
     costs = [{"kind": "gaussian", "mu": 0.7}, {"kind": "gaussian", "mu": 1.1}]
     none = {"kind": "sampled_gaussian", "schedule": [[1e6, 0.001, 1]]}
     exact = accounting.total_epsilon(costs=costs, delta=DELTA)
-    assert accounting.total_epsilon(costs=[*costs, none], delta=DELTA) == pytest.approx(exact, rel=1e-3)
+    assert accounting.total_epsilon(costs=[*costs, none], delta=DELTA) == pytest.approx(
+        exact, rel=1e-3
+    )
 
 
 def test_beyond_what_the_lattice_was_cut_for_no_total_is_claimed():

@@ -72,7 +72,9 @@ def test_show_has_each_release_with_its_delta_and_a_total_of_each_mechanism(fold
     ]
 
 
-def test_show_takes_the_smallest_delta_that_a_client_states_or_the_one_that_is_asked_for(folder, said):
+def test_show_takes_the_smallest_delta_that_a_client_states_or_the_one_that_is_asked_for(
+    folder, said
+):
     two = [release(delta=1e-3), release(seed=1, delta=1e-6)]
     entered(folder, *two)
     total = "digits/c0: total epsilon"
@@ -89,16 +91,23 @@ def test_each_client_has_a_delta_of_its_own(folder, said):
     entered(folder, release(delta=1e-7), client="c1")
     totals = [line.partition(" at ")[2] for line in said("show") if "total" in line]
     assert totals == ["delta 0.0001, per record", "delta 1e-07, per record"]
-    assert [line.rpartition(", at ")[2] for line in said("plan")[1:]] == ["delta 0.0001", "delta 1e-07"]
+    assert [line.rpartition(", at ")[2] for line in said("plan")[1:]] == [
+        "delta 0.0001",
+        "delta 1e-07",
+    ]
 
 
 def test_show_names_the_releases_without_a_guarantee(folder, said):
     void = [release(mechanism="gan", cost={"kind": "none"}, seed=seed) for seed in (1, 2)]
     entered(folder, release(), *void)
     lines = said("show")
-    assert "total epsilon infinity (a release without a guarantee is among them) at delta" in lines[0]
+    assert (
+        "total epsilon infinity (a release without a guarantee is among them) at delta" in lines[0]
+    )
     names = ", ".join(f"{one.fingerprint[:12]} (gan)" for one in void)
-    assert lines[-1] == f"  Without a guarantee: {names}. No epsilon holds for all releases together."
+    assert (
+        lines[-1] == f"  Without a guarantee: {names}. No epsilon holds for all releases together."
+    )
     assert "nan" not in "".join(lines)
 
 
@@ -108,7 +117,10 @@ def test_show_names_the_release_that_passed_thirty(folder, said, count):
     entered(folder, *made)
     lines = said("show")
     assert "total epsilon more than 30 (beyond which nothing is claimed) at delta 1e-05" in lines[0]
-    assert lines[-2] == f"  {count} of dp_moments together: epsilon more than 30 (beyond which nothing is claimed)"
+    assert (
+        lines[-2]
+        == f"  {count} of dp_moments together: epsilon more than 30 (beyond which nothing is claimed)"
+    )
     assert lines[-1] == (
         f"  {made[5].fingerprint[:12]} (dp_moments) brought it above 30, as number 6 of {count}: those before it come "
         f"to {epsilon(*made[:5])}. What each release says of itself still holds."
@@ -125,7 +137,9 @@ def test_show_names_a_release_that_was_closed_and_never_opened(folder, said):
     """The chain is whole, and the total counts it."""
     ledger = entered(folder)
     with ledger.chain.locked():
-        ledger.chain.append({"event": "close", "fingerprint": "f" * 64, "cost": {"kind": "none"}, "statement": {}})
+        ledger.chain.append(
+            {"event": "close", "fingerprint": "f" * 64, "cost": {"kind": "none"}, "statement": {}}
+        )
     assert said("show")[-1].startswith("  Without a guarantee: ffffffffffff (never opened).")
 
 
@@ -137,9 +151,16 @@ def test_plan_says_why_it_has_no_figure(folder, said):
         "at delta 1e-05",
     ]
     beyond = said("plan", "--repeat", "10")
-    assert beyond[0].startswith("10 Gaussian releases: epsilon more than 30 (beyond which nothing is claimed) at delta")
-    assert beyond[1].endswith("now, more than 30 (beyond which nothing is claimed) after, at delta 1e-05")
-    assert "epsilon infinity (a release without a guarantee is among them)" in said("plan", "--epsilons", "inf")[0]
+    assert beyond[0].startswith(
+        "10 Gaussian releases: epsilon more than 30 (beyond which nothing is claimed) at delta"
+    )
+    assert beyond[1].endswith(
+        "now, more than 30 (beyond which nothing is claimed) after, at delta 1e-05"
+    )
+    assert (
+        "epsilon infinity (a release without a guarantee is among them)"
+        in said("plan", "--epsilons", "inf")[0]
+    )
 
 
 WRONG = {
@@ -159,7 +180,9 @@ def test_a_wrong_argument_is_one_sentence(folder, refused, argument):
 
 
 def test_a_folder_that_was_named_must_be_there(folder, refused, said, monkeypatch):
-    assert said("show") == ["ledgers holds no ledger DATASET/CLIENT.jsonl, so nothing was released from there yet."]
+    assert said("show") == [
+        "ledgers holds no ledger DATASET/CLIENT.jsonl, so nothing was released from there yet."
+    ]
     absent = "Error: The folder of ledgers must be an existing folder. Got 'absent' instead."
     for command in ("show", "verify", "plan"):
         assert refused(command, "--folder", "absent") == absent
@@ -208,6 +231,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pipelines.privacy.ledger", "show", "--folder", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, env=ENV, text=True, stdout=writing, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        command, cwd=ROOT, env=ENV, text=True, stdout=writing, stderr=subprocess.PIPE
+    )
     os.close(writing)
     assert done.stderr == "" and done.returncode == -signal.SIGPIPE

@@ -51,17 +51,32 @@ TAMPERED = {
     "deleted in the middle": (lambda lines: [lines[0], lines[2]], f"line 2: {BROKEN}"),
     "deleted at the start": (lambda lines: lines[1:], f"line 1: {BROKEN}"),
     "cut off": (lambda lines: lines[:1], "3 lines were written, 1 are there; the end was cut off."),
-    "the last cut off": (lambda lines: lines[:2], "3 lines were written, 2 are there; the end was cut off."),
+    "the last cut off": (
+        lambda lines: lines[:2],
+        "3 lines were written, 2 are there; the end was cut off.",
+    ),
     "swapped": (lambda lines: [lines[0], lines[2], lines[1]], f"line 2: {BROKEN}"),
     "emptied": (lambda lines: [], "3 lines were written, 0 are there; the end was cut off."),
-    "no json": (lambda lines: [lines[0], b"{\n", lines[2]], "line 2: not JSON; the line was edited."),
-    "no text": (lambda lines: [lines[0][:30] + b"\xff" + lines[0][31:], *lines[1:]], "line 1: not UTF-8; the line"),
+    "no json": (
+        lambda lines: [lines[0], b"{\n", lines[2]],
+        "line 2: not JSON; the line was edited.",
+    ),
+    "no text": (
+        lambda lines: [lines[0][:30] + b"\xff" + lines[0][31:], *lines[1:]],
+        "line 1: not UTF-8; the line",
+    ),
     "a list": (lambda lines: [b"[1]\n", *lines], "line 1: no mapping; the line was edited."),
     "a number": (lambda lines: [*lines, b"5\n"], "line 4: no mapping; the line was edited."),
     "a word": (lambda lines: [*lines, b'"open"\n'], "line 4: no mapping; the line was edited."),
-    "nested too deep": (lambda lines: [b"[" * 100_000 + b"\n", *lines], "line 1: not JSON; the line was edited."),
+    "nested too deep": (
+        lambda lines: [b"[" * 100_000 + b"\n", *lines],
+        "line 1: not JSON; the line was edited.",
+    ),
     "an empty line": (lambda lines: [*lines, b"\n"], "line 4: not JSON; the line was edited."),
-    "zeros of a power cut": (lambda lines: [*lines, b"\0" * 50 + b"\n"], "line 4: not JSON; the line was edited."),
+    "zeros of a power cut": (
+        lambda lines: [*lines, b"\0" * 50 + b"\n"],
+        "line 4: not JSON; the line was edited.",
+    ),
     "without keys": (lambda lines: [*lines, b"{}\n"], f"line 4: {BROKEN}"),
 }
 
@@ -79,29 +94,67 @@ def chained(ledger, change) -> None:
     entry = json.loads(lines[-1])
     del entry["hash"]
     change(entry)
-    ledger.path.write_text("\n".join([*lines[:-1], canonical({**entry, "hash": digest(entry)})]) + "\n")
+    ledger.path.write_text(
+        "\n".join([*lines[:-1], canonical({**entry, "hash": digest(entry)})]) + "\n"
+    )
     ledger.chain.head.write_text(json.dumps({"lines": len(lines), "hash": digest(entry)}))
 
 
 FOREIGN = {
-    "no event": (lambda entry: entry.pop("event"), "'event' must be one of open, close, and is None"),
-    "a list as event": (lambda entry: entry.update(event=[]), "'event' must be one of open, close, and is []"),
-    "no fingerprint": (lambda entry: entry.pop("fingerprint"), "'fingerprint' is absent or of another kind"),
+    "no event": (
+        lambda entry: entry.pop("event"),
+        "'event' must be one of open, close, and is None",
+    ),
+    "a list as event": (
+        lambda entry: entry.update(event=[]),
+        "'event' must be one of open, close, and is []",
+    ),
+    "no fingerprint": (
+        lambda entry: entry.pop("fingerprint"),
+        "'fingerprint' is absent or of another kind",
+    ),
     "no cost": (lambda entry: entry.pop("cost"), "'cost' is absent or of another kind"),
     "no version": (lambda entry: entry.pop("version"), "'version' is absent or of another kind"),
-    "no parameters": (lambda entry: entry.pop("parameters"), "'parameters' is absent or of another kind"),
-    "no hash of the records": (lambda entry: entry.pop("data"), "'data' is absent or of another kind"),
-    "no statement": (lambda entry: entry.update(statement=None), "'statement' is absent or of another kind"),
-    "an unknown cost": (lambda entry: entry.update(cost={"kind": "free"}), "'kind' of its cost must be one of "),
-    "no mu": (lambda entry: entry.update(cost={"kind": "gaussian"}), "'mu' of its cost is absent or of another kind"),
-    "mu is no number": (lambda entry: entry["cost"].update(mu=math.nan), "'mu' of its cost is absent or of another"),
-    "mu is true": (lambda entry: entry["cost"].update(mu=True), "'mu' of its cost is absent or of another kind"),
+    "no parameters": (
+        lambda entry: entry.pop("parameters"),
+        "'parameters' is absent or of another kind",
+    ),
+    "no hash of the records": (
+        lambda entry: entry.pop("data"),
+        "'data' is absent or of another kind",
+    ),
+    "no statement": (
+        lambda entry: entry.update(statement=None),
+        "'statement' is absent or of another kind",
+    ),
+    "an unknown cost": (
+        lambda entry: entry.update(cost={"kind": "free"}),
+        "'kind' of its cost must be one of ",
+    ),
+    "no mu": (
+        lambda entry: entry.update(cost={"kind": "gaussian"}),
+        "'mu' of its cost is absent or of another kind",
+    ),
+    "mu is no number": (
+        lambda entry: entry["cost"].update(mu=math.nan),
+        "'mu' of its cost is absent or of another",
+    ),
+    "mu is true": (
+        lambda entry: entry["cost"].update(mu=True),
+        "'mu' of its cost is absent or of another kind",
+    ),
     "a torn schedule": (
         lambda entry: entry.update(cost={"kind": "sampled_gaussian", "schedule": [[1.0, 0.1]]}),
         "'schedule' of its cost is absent or of another kind",
     ),
-    "delta of one": (lambda entry: entry["statement"].update(delta=1), "'delta' of its statement must be in (0, 1)"),
-    "epsilon in words": (lambda entry: entry["statement"].update(epsilon="1"), "'epsilon' of its statement must be a"),
+    "delta of one": (
+        lambda entry: entry["statement"].update(delta=1),
+        "'delta' of its statement must be in (0, 1)",
+    ),
+    "epsilon in words": (
+        lambda entry: entry["statement"].update(epsilon="1"),
+        "'epsilon' of its statement must be a",
+    ),
 }
 
 
@@ -120,12 +173,24 @@ HEADS = {
     "nested too deep": (b"[" * 100_000, "is not JSON"),
     "a list": (b"[]", "holds no mapping"),
     "no lines": (b"{}", "must have a number of 'lines', and has None"),
-    "lines in words": (b'{"lines": "3", "hash": "x"}', "must have a number of 'lines', and has '3'"),
+    "lines in words": (
+        b'{"lines": "3", "hash": "x"}',
+        "must have a number of 'lines', and has '3'",
+    ),
     "negative lines": (b'{"lines": -1, "hash": "x"}', "must have a number of 'lines', and has -1"),
-    "lines that are true": (b'{"lines": true, "hash": "x"}', "must have a number of 'lines', and has True"),
-    "a part of a line": (b'{"lines": 2.5, "hash": "x"}', "must have a number of 'lines', and has 2.5"),
+    "lines that are true": (
+        b'{"lines": true, "hash": "x"}',
+        "must have a number of 'lines', and has True",
+    ),
+    "a part of a line": (
+        b'{"lines": 2.5, "hash": "x"}',
+        "must have a number of 'lines', and has 2.5",
+    ),
     "no hash": (b'{"lines": 3}', "must have the 'hash' of the last line, and has None"),
-    "a hash that is none": (b'{"lines": 3, "hash": "x"}', "must have the 'hash' of the last line, and has 'x'"),
+    "a hash that is none": (
+        b'{"lines": 3, "hash": "x"}',
+        "must have the 'hash' of the last line, and has 'x'",
+    ),
 }
 
 
@@ -135,7 +200,10 @@ def test_a_damaged_head_is_named_and_its_owner_can_vouch_for_the_lines(ledger, h
     whole = ledger.chain.head.read_text()
     ledger.chain.head.write_bytes(content)
     told = said(ledger)
-    assert f"c0.head {words}" in told and "whether lines were cut off at the end of c0.jsonl cannot be told" in told
+    assert (
+        f"c0.head {words}" in told
+        and "whether lines were cut off at the end of c0.jsonl cannot be told" in told
+    )
     ledger.chain.head.write_text(told.partition("write this into c0.head: ")[2])
     assert ledger.chain.head.read_text() == whole.strip()
     assert ledger.open(release(seed=9)) == "new"
@@ -148,9 +216,13 @@ def test_a_head_of_other_lines_shows(ledger):
 
 def test_a_deleted_head_shows(ledger):
     ledger.chain.head.unlink()
-    assert "c0.head is gone, but its 3 lines are not. Bring both files back from a backup." in said(ledger)
+    assert "c0.head is gone, but its 3 lines are not. Bring both files back from a backup." in said(
+        ledger
+    )
 
 
 def test_a_deleted_file_shows(ledger):
     ledger.path.unlink()
-    assert "is gone, but its head is not: lines were deleted. Bring it back from a backup." in said(ledger)
+    assert "is gone, but its head is not: lines were deleted. Bring it back from a backup." in said(
+        ledger
+    )

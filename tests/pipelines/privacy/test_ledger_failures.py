@@ -82,7 +82,13 @@ def test_every_step_from_the_line_to_the_head_is_one_at_which_a_failure_was_trie
     for name, arguments in calls:
         opened = files[arguments[0]] if name == "open" else opened
         steps.append(f"{name} {opened}")
-    beside = ["open head beside", "write head beside", "fsync head beside", "close head beside", "replace head beside"]
+    beside = [
+        "open head beside",
+        "write head beside",
+        "fsync head beside",
+        "close head beside",
+        "replace head beside",
+    ]
     assert steps == [
         *("open line", "write line", "fsync line", "close line"),
         *beside,
@@ -92,7 +98,9 @@ def test_every_step_from_the_line_to_the_head_is_one_at_which_a_failure_was_trie
 
 def test_the_first_line_makes_the_names_of_file_and_folder_last(tmp_path):
     path = tmp_path / "own/c0.jsonl"
-    flushed = [arguments[0] for name, arguments in calls_of(partial(enter, path, "one")) if name == "open"]
+    flushed = [
+        arguments[0] for name, arguments in calls_of(partial(enter, path, "one")) if name == "open"
+    ]
     assert {path, path.parent, path.parent.parent} <= set(flushed)
 
 
@@ -143,16 +151,25 @@ def test_two_entries_on_a_really_full_disk_leave_a_sound_ledger(tmp_path):
     """A tmpfs in a mount namespace of its own, which goes with the process."""
     mount = f"mount -t tmpfs -o size=64k none {tmp_path}"
     ways = (["unshare", "-rm"], ["unshare", "-m"])
-    allowed = [way for way in ways if shutil.which("unshare") and _succeeds([*way, "sh", "-c", mount])]
+    allowed = [
+        way for way in ways if shutil.which("unshare") and _succeeds([*way, "sh", "-c", mount])
+    ]
     if not allowed:
         pytest.skip("this machine lets nobody mount a file system")
     script = f"{mount} && {sys.executable} {ROOT / 'tests/full_disk.py'} {tmp_path}"
     env = {**ENV, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    done = subprocess.run([*allowed[0], "sh", "-c", script], cwd=ROOT, env=env, text=True, capture_output=True)
+    done = subprocess.run(
+        [*allowed[0], "sh", "-c", script], cwd=ROOT, env=env, text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     full = "No space left on device"
-    assert [full, "2 lines", full, "2 lines"] in found  # no line fits, or a part that was taken back
+    assert [
+        full,
+        "2 lines",
+        full,
+        "2 lines",
+    ] in found  # no line fits, or a part that was taken back
     assert [full, "3 lines", full, "3 lines"] in found  # the line fits and the head does not
     assert ["new", "3 lines", "new", "4 lines"] in found
 

@@ -44,7 +44,9 @@ def test_an_empty_value_is_none(project, monkeypatch):
 
 @pytest.mark.parametrize("value", ["", "ledgers", "./ledgers", "../../../../../ledgers"])
 def test_a_run_apart_needs_an_absolute_path(apart, monkeypatch, value):
-    assert "set FEDLENS_LEDGERS to the project's, as an absolute path." in refused(monkeypatch, value)
+    assert "set FEDLENS_LEDGERS to the project's, as an absolute path." in refused(
+        monkeypatch, value
+    )
 
 
 def test_a_run_apart_charges_the_projects_ledgers(apart, project, monkeypatch):

@@ -65,7 +65,10 @@ def test_the_delta_that_was_set_with_the_cap_holds_whatever_is_stated(tmp_path):
 
 def test_a_release_of_no_guarantee_is_refused_in_words(tmp_path):
     of = ledger(tmp_path)
-    with pytest.raises(LedgerError, match=r"total epsilon of infinity \(a release without a guarantee is among them\)"):
+    with pytest.raises(
+        LedgerError,
+        match=r"total epsilon of infinity \(a release without a guarantee is among them\)",
+    ):
         of.open(release(cost={"kind": "none"}))
 
 
@@ -73,7 +76,9 @@ def test_a_total_beyond_what_is_claimed_is_refused_in_words(tmp_path):
     of = ledger(tmp_path, lifetime_epsilon=29.0)
     for seed in range(5):
         of.open(release(epsilon=9.0, seed=seed))
-    with pytest.raises(LedgerError, match=r"total epsilon of more than 30 \(beyond which nothing is claimed\)"):
+    with pytest.raises(
+        LedgerError, match=r"total epsilon of more than 30 \(beyond which nothing is claimed\)"
+    ):
         of.open(release(epsilon=20.0, seed=9))
 
 
@@ -85,12 +90,18 @@ def test_cap_and_delta_come_from_the_clients_block(tmp_path, monkeypatch, capsys
     releases.made_once({"c0": of}, {"c0": release()}, lambda folder: None)
     said = capsys.readouterr().out
     total = accounting.total_epsilon(costs=TWO[:1], delta=1e-3)
-    assert f"all its releases together come to epsilon {total:.3f} of a lifetime 1.4 at delta 0.001" in said
+    assert (
+        f"all its releases together come to epsilon {total:.3f} of a lifetime 1.4 at delta 0.001"
+        in said
+    )
 
 
 def test_a_delta_without_a_cap_is_a_mistake():
     (line,) = mistakes(changed(("clients", "c0"), {"epsilon": 1.0, "lifetime_delta": 1e-5}))
-    assert re.fullmatch(r"The 'lifetime_delta' parameter of clients\.c0 must be null .* Got 1e-05 instead\. .*", line)
+    assert re.fullmatch(
+        r"The 'lifetime_delta' parameter of clients\.c0 must be null .* Got 1e-05 instead\. .*",
+        line,
+    )
 
 
 @pytest.mark.parametrize("bad", [0, 1, -1e-5, True, "1e-5"])
@@ -98,4 +109,7 @@ def test_a_bad_delta_is_one_sentence(bad):
     own = {"epsilon": 1.0, "lifetime_epsilon": 2.0, "lifetime_delta": bad}
     (line,) = mistakes(changed(("clients", "c0"), own))
     rule = "must be a float in [1e-15, 0.5]"
-    assert line == f"The 'lifetime_delta' parameter of clients.c0 {rule}. Got {bad!r} instead. (params.yaml)"
+    assert (
+        line
+        == f"The 'lifetime_delta' parameter of clients.c0 {rule}. Got {bad!r} instead. (params.yaml)"
+    )

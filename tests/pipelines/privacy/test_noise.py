@@ -76,7 +76,9 @@ def test_continuous_draws_have_their_laws():
 
 @pytest.mark.parametrize("byte", [0, 255])
 def test_no_entropy_makes_an_infinite_draw(monkeypatch, byte):
-    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: bytes([byte]) * count)
+    monkeypatch.setattr(
+        "pipelines.privacy.noise.ssl.RAND_bytes", lambda count: bytes([byte]) * count
+    )
     assert OsEntropy().uniform(3).min() > 0 and OsEntropy().uniform(3).max() < 1
     assert 8 < abs(OsEntropy().normal((1,)).item()) < 9
 
@@ -85,7 +87,10 @@ def test_continuous_draws_are_openssls(monkeypatch):
     """52 bits of every eight bytes that its generator gives, none twice, and no generator in between whose state could
     leak."""
     asked, real = [], ssl.RAND_bytes
-    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: asked.append(real(count)) or asked[-1])
+    monkeypatch.setattr(
+        "pipelines.privacy.noise.ssl.RAND_bytes",
+        lambda count: asked.append(real(count)) or asked[-1],
+    )
     drawn = OsEntropy().uniform(1000)
     words = np.frombuffer(asked[0], np.uint64) >> np.uint64(12)
     np.testing.assert_array_equal(drawn * 2.0**52 - 0.5, words.astype(np.float64))
@@ -101,11 +106,15 @@ def test_the_operating_system_renews_the_generator_before_each_draw(monkeypatch)
         added(order.append("renewed") or given, bits)
 
     monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_add", add)
-    monkeypatch.setattr("pipelines.privacy.noise.ssl.RAND_bytes", lambda count: order.append("drawn") or real(count))
+    monkeypatch.setattr(
+        "pipelines.privacy.noise.ssl.RAND_bytes", lambda count: order.append("drawn") or real(count)
+    )
     OsEntropy().normal((3,))
     OsEntropy().uniform(3)
     assert order == ["renewed", "drawn"] * 2
-    assert len({given for given, _ in entropy}) == 2 and {(len(given), size) for given, size in entropy} == {(32, 32)}
+    assert len({given for given, _ in entropy}) == 2 and {
+        (len(given), size) for given, size in entropy
+    } == {(32, 32)}
 
 
 def test_processes_that_come_of_one_draw_other_noise():
@@ -121,13 +130,17 @@ def _drawn(_: int) -> list[float]:
 
 
 def test_seeded_noise_repeats_and_guarantees_nothing():
-    first, again, other = (SeededForTests(seed).discrete_gaussian((30,), SIGMA) for seed in (1, 1, 2))
+    first, again, other = (
+        SeededForTests(seed).discrete_gaussian((30,), SIGMA) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
     assert SeededForTests(1).guarantee == "none"
     assert "no guarantee" in SeededForTests(1).source
     for draw in ("normal", "uniform"):
-        one, two = (getattr(SeededForTests(3), draw)((4,) if draw == "normal" else 4) for _ in range(2))
+        one, two = (
+            getattr(SeededForTests(3), draw)((4,) if draw == "normal" else 4) for _ in range(2)
+        )
         np.testing.assert_array_equal(one, two)
 
 
@@ -138,6 +151,8 @@ def test_seeded_noise_has_the_same_scale_as_the_real_one():
 def test_the_seed_reaches_only_the_test_source():
     formal = source("os_entropy", test_seed=1)
     assert formal.guarantee == "formal"
-    drawn = [source("os_entropy", test_seed=1).discrete_gaussian((50,), SIGMA).tolist() for _ in range(2)]
+    drawn = [
+        source("os_entropy", test_seed=1).discrete_gaussian((50,), SIGMA).tolist() for _ in range(2)
+    ]
     assert drawn[0] != drawn[1]
     assert source("seeded_for_tests", test_seed=5).seed == 5

@@ -21,7 +21,9 @@ def test_equals_a_loop_of_single_record_backward_passes(name, side, clipping_nor
     images, labels = torch.rand(7, 1, side, side), torch.randint(10, (7,))
     expected = {key: torch.zeros_like(p) for key, p in model.named_parameters()}
     for image, label in zip(images, labels):
-        gradients = torch.autograd.grad(F.cross_entropy(model(image[None]), label[None]), list(model.parameters()))
+        gradients = torch.autograd.grad(
+            F.cross_entropy(model(image[None]), label[None]), list(model.parameters())
+        )
         norm = torch.sqrt(sum(g.square().sum() for g in gradients))
         for key, g in zip(expected, gradients):
             expected[key] += g * min(1.0, clipping_norm / norm.item())
@@ -33,7 +35,10 @@ def test_equals_a_loop_of_single_record_backward_passes(name, side, clipping_nor
 def test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm():
     model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
     torch.manual_seed(2)
-    images, labels = torch.rand(6, 1, 8, 8) * 100, torch.randint(10, (6,))  # huge inputs: every gradient is clipped
+    images, labels = (
+        torch.rand(6, 1, 8, 8) * 100,
+        torch.randint(10, (6,)),
+    )  # huge inputs: every gradient is clipped
     whole = clipped_sum(model, images, labels, 1.0)
     moves = []
     for left_out in range(6):
@@ -74,12 +79,16 @@ def test_a_scale_of_ones_sums_the_gradients_and_tells_their_norms():
     torch.manual_seed(6)
     images, labels = torch.rand(5, 1, 16, 16), torch.randint(10, (5,))
     total, norms = per_sample.scaled_sum(model, per_sample.Lot(images, labels, torch.ones_like))
-    whole = torch.autograd.grad(F.cross_entropy(model(images), labels, reduction="sum"), list(model.parameters()))
+    whole = torch.autograd.grad(
+        F.cross_entropy(model(images), labels, reduction="sum"), list(model.parameters())
+    )
     for ours, theirs in zip(total.values(), whole):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     for row in range(5):
         (one,) = (clipped_sum(model, images[row : row + 1], labels[row : row + 1], 1e9),)
-        assert norms[row] == pytest.approx(sum(g.square().sum() for g in one.values()).sqrt().item(), rel=1e-5)
+        assert norms[row] == pytest.approx(
+            sum(g.square().sum() for g in one.values()).sqrt().item(), rel=1e-5
+        )
 
 
 def test_chunks_do_not_change_the_sum(monkeypatch):
@@ -100,7 +109,9 @@ def test_a_large_network_has_fewer_records_at_once(monkeypatch):
     images, labels, held = torch.rand(7, 1, 8, 8), torch.randint(10, (7,)), []
     whole, by_vmap = clipped_sum(model, images, labels, 0.1), per_sample._by_vmap
     monkeypatch.setattr(per_sample.layerwise, "serves", lambda model: False)
-    monkeypatch.setattr(per_sample, "_by_vmap", lambda *given: held.append(len(given[-1])) or by_vmap(*given))
+    monkeypatch.setattr(
+        per_sample, "_by_vmap", lambda *given: held.append(len(given[-1])) or by_vmap(*given)
+    )
     for most, parts in ((2, [2, 2, 2, 1]), (0, [1] * 7), (80, [7])):
         monkeypatch.setattr(per_sample, "HELD", most * sum(p.numel() for p in model.parameters()))
         held.clear()
@@ -166,7 +177,11 @@ def test_lots_in_one_call_are_each_the_sum_over_their_own_records(served, monkey
     model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
     torch.manual_seed(3)
     lots = [
-        per_sample.Lot(torch.rand(count, 1, 8, 8), torch.randint(10, (count,)), per_sample.clipped(0.1 * (number + 1)))
+        per_sample.Lot(
+            torch.rand(count, 1, 8, 8),
+            torch.randint(10, (count,)),
+            per_sample.clipped(0.1 * (number + 1)),
+        )
         for number, count in enumerate((5, 0, 30, 200, 40, 1, 79, 0))
     ]
     for lot, found in zip(lots, per_sample.scaled_sums(model, lots), strict=True):
@@ -182,7 +197,10 @@ def test_a_record_without_a_finite_gradient_reaches_no_other_lot():
     torch.manual_seed(4)
     images, labels = torch.rand(6, 1, 8, 8), torch.randint(10, (6,))
     images[1] = math.nan
-    bad, good = (per_sample.Lot(images[at], labels[at], per_sample.clipped(0.5)) for at in (slice(3), slice(3, 6)))
+    bad, good = (
+        per_sample.Lot(images[at], labels[at], per_sample.clipped(0.5))
+        for at in (slice(3), slice(3, 6))
+    )
     found, alone = per_sample.scaled_sums(model, [bad, good]), per_sample.scaled_sum(model, good)
     for name, total in alone.total.items():
         torch.testing.assert_close(found[1].total[name], total)
@@ -191,7 +209,9 @@ def test_a_record_without_a_finite_gradient_reaches_no_other_lot():
 
 def test_a_pass_holds_no_more_than_is_kept_at_once_and_no_lot_in_two_orders():
     def lot(count):
-        return per_sample.Lot(torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), torch.ones_like)
+        return per_sample.Lot(
+            torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), torch.ones_like
+        )
 
     passes = list(per_sample._passes([lot(count) for count in (30, 30, 30, 0, 170, 10, 80)], 80))
     assert [[(part.lot, len(part.labels)) for part in one] for one in passes] == [

@@ -12,7 +12,16 @@ FORMAL = Statement(mechanism="m", epsilon=3.0, delta=1e-5, mu=0.7, guarantee="fo
 
 def test_statement_names_everything_rule_one_asks_for():
     block = FORMAL.as_dict()
-    assert {"epsilon", "delta", "unit", "relation", "sampling", "accountant", "guarantee", "noise"} <= set(block)
+    assert {
+        "epsilon",
+        "delta",
+        "unit",
+        "relation",
+        "sampling",
+        "accountant",
+        "guarantee",
+        "noise",
+    } <= set(block)
     assert block["unit"] == "record" and block["relation"] == "add or remove one record"
     assert block["not_covered"]
 

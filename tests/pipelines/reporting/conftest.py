@@ -39,7 +39,11 @@ def statement(epsilon, mu, accountant="exact Gaussian DP", guarantee="formal"):
 def _cost(mu, guarantee):
     if guarantee != "formal":
         return {"kind": "none"}
-    return {"kind": "gaussian", "mu": mu} if mu else {"kind": "sampled_gaussian", "schedule": [[2.0, 0.2, 60]]}
+    return (
+        {"kind": "gaussian", "mu": mu}
+        if mu
+        else {"kind": "sampled_gaussian", "schedule": [[2.0, 0.2, 60]]}
+    )
 
 
 class Run:
@@ -57,18 +61,24 @@ class Run:
         """As if that client's release had been made without privacy."""
         nothing = {"epsilon": "inf", "mu": "inf", "guarantee": "none", "cost": {"kind": "none"}}
         self.edit(
-            paths.synthetic("digits", client, generator) / "card.json", lambda card: card["privacy"].update(nothing)
+            paths.synthetic("digits", client, generator) / "card.json",
+            lambda card: card["privacy"].update(nothing),
         )
 
     def bound(self, method):
         """As if that method had been trained on real records without privacy."""
         path = collect.method_folders(self.params, "digits")[method] / "results.json"
-        self.edit(path, lambda results: results.update(epsilon_max="inf", guarantee="none", upper_bound=True))
+        self.edit(
+            path,
+            lambda results: results.update(epsilon_max="inf", guarantee="none", upper_bound=True),
+        )
 
     def collapse(self, method):
         """Makes the results say that the method's shared model was found dead."""
         path = collect.method_folders(self.params, "digits")[method] / "results.json"
-        self.edit(path, lambda results: results.update(health={"collapsed": True, "why": "It is dead."}))
+        self.edit(
+            path, lambda results: results.update(health={"collapsed": True, "why": "It is dead."})
+        )
 
     def read(self):
         return collect.read(self.params, "digits")
@@ -93,7 +103,12 @@ def run(tmp_path, monkeypatch) -> Run:
         for generator in params.synthesis.generators:
             _export(client, generator, epsilon)
     for index, (method, folder) in enumerate(collect.method_folders(params, "digits").items()):
-        _method(method, folder, shift=index / 100, rounds=method.startswith(("pppfl", "fedavg", "dpsgd")))
+        _method(
+            method,
+            folder,
+            shift=index / 100,
+            rounds=method.startswith(("pppfl", "fedavg", "dpsgd")),
+        )
     for generator in params.synthesis.generators:
         _newcomers(generator)
     return Run(params)
@@ -103,18 +118,31 @@ def _newcomers(generator):
     """Two clients, labels 8 and 16, three draws: PPPFL ahead of the untrained model, and level with FedAvg at 16."""
     ahead = {"pppfl": (0.3, 0.1), "fedavg": (0.2, 0.1), "random_init": (0.0, 0.0)}
     cells = [
-        _cell(algorithm, client, 0, 0, accuracy) for algorithm in ahead for client, accuracy in (("a", 0.1), ("b", 0.3))
+        _cell(algorithm, client, 0, 0, accuracy)
+        for algorithm in ahead
+        for client, accuracy in (("a", 0.1), ("b", 0.3))
     ]
     for algorithm, gains in ahead.items():
         for labels, gain in zip((8, 16), gains, strict=True):
             for client in "ab":
-                cells += [_cell(algorithm, client, labels, draw, labels / 50 + gain + draw / 100) for draw in (1, 2, 3)]
+                cells += [
+                    _cell(algorithm, client, labels, draw, labels / 50 + gain + draw / 100)
+                    for draw in (1, 2, 3)
+                ]
     private = {"epsilon_max": 10.0, "guarantee": "formal"}
-    content = {"held_out": ["a", "b"], "algorithms": list(ahead), "labels": [8, 16, 64], "cells": cells}
+    content = {
+        "held_out": ["a", "b"],
+        "algorithms": list(ahead),
+        "labels": [8, 16, 64],
+        "cells": cells,
+    }
     folder = paths.new_clients("digits", generator)
     folder.mkdir(parents=True)
     skipped = [{"client": "b", "labels": 64, "records": 40}]
-    write_json(folder / "results.json", {**content, "skipped": skipped, "privacy": dict.fromkeys("ab", private)})
+    write_json(
+        folder / "results.json",
+        {**content, "skipped": skipped, "privacy": dict.fromkeys("ab", private)},
+    )
 
 
 def _cell(algorithm, client, labels, draw, accuracy):
@@ -123,14 +151,19 @@ def _cell(algorithm, client, labels, draw, accuracy):
 
 
 def _export(client, generator, epsilon):
-    folder, weak = paths.synthetic("digits", client, generator), ["only noise"] if generator == "datalens" else []
+    folder, weak = (
+        paths.synthetic("digits", client, generator),
+        ["only noise"] if generator == "datalens" else [],
+    )
     folder.mkdir(parents=True)
     write_json(folder / "card.json", {"privacy": statement(epsilon, MUS[epsilon]), "weak": weak})
     (folder / "grid.png").write_bytes(PIXEL)
     scores = {"tstr_accuracy": 0.6, "tstr_accuracy_global": 0.5, "fid": 4.0, "fid_floor": 0.5}
     quality = paths.quality("digits", client, generator)
     quality.mkdir(parents=True)
-    write_json(quality / "quality.json", {**scores, "records": {"a": 200, "b": 40}[client], "warnings": []})
+    write_json(
+        quality / "quality.json", {**scores, "records": {"a": 200, "b": 40}[client], "warnings": []}
+    )
 
 
 def _method(method, folder, shift, rounds):
@@ -139,19 +172,36 @@ def _method(method, folder, shift, rounds):
     clients = {"a": _scores(0.2, after["a"]), "b": _scores(0.4, after["b"])}
     private = {"epsilon_max": 10.0, "guarantee": "formal"}
     if method == "dpsgd":
-        private["statements"] = {client: statement(eps, None, "RDP") for client, eps in EPSILONS.items()}
+        private["statements"] = {
+            client: statement(eps, None, "RDP") for client, eps in EPSILONS.items()
+        }
     if method in ("local", "random_init"):
         private = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
-    selections = {"bmta": 0.99, "bmt_f1": 0.98, "selected": SELECTED, "candidates": 2 if rounds else 1}
-    write_json(folder / "results.json", {"method": method, "clients": clients, **selections, **private})
+    selections = {
+        "bmta": 0.99,
+        "bmt_f1": 0.98,
+        "selected": SELECTED,
+        "candidates": 2 if rounds else 1,
+    }
+    write_json(
+        folder / "results.json", {"method": method, "clients": clients, **selections, **private}
+    )
     correct = {client: np.arange(100) < round(100 * share) for client, share in after.items()}
     write_arrays(folder / paths.CORRECT, correct)
     sent = 4_000_000 if rounds else 0
-    cost = {"rounds": 4 if rounds else 0, "bytes_down": sent, "bytes_up": sent // 2, "seconds": 12.5}
+    cost = {
+        "rounds": 4 if rounds else 0,
+        "bytes_down": sent,
+        "bytes_up": sent // 2,
+        "seconds": 12.5,
+    }
     write_json(folder / paths.COST, cost if method == "dpsgd" else {**cost, "seconds_at_home": 3.5})
     numbers = (0, 3, 4) if rounds else (0,)
     row = {"accuracy_before": 0.3, "macro_f1_after": 0.6}
-    curve = [{"round": n, **row, "accuracy_after": 0.7 + n / 100, "global_accuracy": n / 10} for n in numbers]
+    curve = [
+        {"round": n, **row, "accuracy_after": 0.7 + n / 100, "global_accuracy": n / 10}
+        for n in numbers
+    ]
     between = [{"round": 2, "global_accuracy": 0.2}] if rounds else []  # scored, and not fine-tuned
     write_csv(folder / "rounds.csv", [*curve[:1], *between, *curve[1:]])
 

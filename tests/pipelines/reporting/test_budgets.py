@@ -25,7 +25,9 @@ def test_a_sampled_release_costs_less_in_company_than_on_top():
 
 def test_one_release_without_a_guarantee_voids_the_total():
     total = budgets.total([GAUSSIAN, {"cost": {"kind": "none"}}, *[GAUSSIAN] * 50], DELTA)
-    assert (total["epsilon"], total["guarantee"]) == (math.inf, "none") and findings.not_private(total)
+    assert (total["epsilon"], total["guarantee"]) == (math.inf, "none") and findings.not_private(
+        total
+    )
 
 
 def test_formal_releases_that_pass_the_largest_epsilon_together_claim_nothing_and_are_no_leak():

@@ -14,7 +14,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_methods_follow_the_parameters(run):
-    names = ["pppfl/datalens", "pppfl/dp_moments", "local", "random_init", "fedavg/datalens", "fedavg/dp_moments"]
+    names = [
+        "pppfl/datalens",
+        "pppfl/dp_moments",
+        "local",
+        "random_init",
+        "fedavg/datalens",
+        "fedavg/dp_moments",
+    ]
     folders = collect.method_folders(run.params, "digits")
     assert list(folders) == [*names, "dpsgd"]
     assert folders["fedavg/datalens"] == paths.baseline("digits", "fedavg") / "fedavg-datalens"

@@ -22,7 +22,11 @@ def test_a_verdict_marks_who_has_no_guarantee(run):
         summary["methods"][name].update(guarantee="none", epsilon_max=float("inf"))
     first, second = told(summary)
     assert first.startswith("pppfl/datalens (NOT PRIVATE) ") and "dpsgd (NOT PRIVATE)" in first
-    assert second.startswith("pppfl/dp_moments ") and "local (" in second and "local (NOT" not in second
+    assert (
+        second.startswith("pppfl/dp_moments ")
+        and "local (" in second
+        and "local (NOT" not in second
+    )
 
 
 def wrong(first: int, count: int = 100) -> np.ndarray:
@@ -33,7 +37,9 @@ def test_every_method_has_an_interval_and_all_but_local_their_difference_to_it(r
     for name, entry in run.summary()["methods"].items():
         assert entry["mean_accuracy_low"] < entry["mean_accuracy"] < entry["mean_accuracy_high"]
         assert (entry["over_local"] is None) == (name == "local")
-    entry = run.summary()["methods"]["pppfl/datalens"]  # 0.9 and 0.5, local 0.88 and 0.48, of the same images
+    entry = run.summary()["methods"][
+        "pppfl/datalens"
+    ]  # 0.9 and 0.5, local 0.88 and 0.48, of the same images
     assert entry["over_local"] == pytest.approx(0.02)
     read = run.read()["correct"]
     paired = intervals.of_difference(read["pppfl/datalens"], read["local"], seed=0)
@@ -66,7 +72,9 @@ def test_the_sentence_says_it_either_way(run):
     assert first.startswith("pppfl/datalens beats local by more than the interval (+0.200 [+0.1")
     assert "loses to random_init by more than the interval (-0.175 [-0.2" in first
     assert "does not beat fedavg/datalens by more than the interval (+0.000 [-0.0" in first
-    assert second.startswith("pppfl/dp_moments cannot be told from local (+0.000 [–, –]; 0 images differ)")
+    assert second.startswith(
+        "pppfl/dp_moments cannot be told from local (+0.000 [–, –]; 0 images differ)"
+    )
 
 
 def test_few_images_on_one_side_are_no_victory_whatever_the_interval_says(run):
@@ -84,4 +92,7 @@ def test_intervals_follow_the_seed_alone(run):
     first = run.summary()
     assert run.summary() == first
     run.params = run.params.model_copy(update={"seed": 8})
-    assert run.summary()["methods"]["local"]["mean_accuracy_low"] != first["methods"]["local"]["mean_accuracy_low"]
+    assert (
+        run.summary()["methods"]["local"]["mean_accuracy_low"]
+        != first["methods"]["local"]["mean_accuracy_low"]
+    )

@@ -36,4 +36,6 @@ def test_the_same_numbers_give_the_same_bytes_and_no_global_state(run, tmp_path)
     for name in ("one.png", "two.png"):
         canvas.save(epsilon_plot.epsilon(summary), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
-    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    assert (
+        "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    )

@@ -10,7 +10,10 @@ def test_a_client_that_a_run_went_on_without_is_a_warning(run):
     summary = run.summary()
     summary["methods"]["pppfl/datalens"]["lost"] = {"b": "round 3: it does not answer"}
     (told,) = findings.warnings(summary)["Lost on the way"].items()
-    assert told == ("The run went on without b, from round 3: it does not answer.", ["pppfl/datalens"])
+    assert told == (
+        "The run went on without b, from round 3: it does not answer.",
+        ["pppfl/datalens"],
+    )
 
 
 def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
@@ -28,7 +31,9 @@ def test_a_collapsed_model_is_never_the_best_nor_in_a_card_and_is_a_warning(run)
     assert findings.best(summary, "mean_accuracy") == "local"
     assert not any("pppfl" in about for _, _, about in findings.facts(summary))
     assert findings.marked("it", summary["methods"]["pppfl/datalens"]) == "it (COLLAPSED)"
-    assert findings.warnings(summary)["Collapsed"] == {"It is dead.": ["pppfl/datalens", "pppfl/dp_moments"]}
+    assert findings.warnings(summary)["Collapsed"] == {
+        "It is dead.": ["pppfl/datalens", "pppfl/dp_moments"]
+    }
     for entry in summary["methods"].values():
         entry["collapsed"] = "It is dead."
     assert findings.facts(summary) == []
@@ -47,14 +52,19 @@ def test_an_upper_bound_is_marked_and_never_the_best(run):
     assert findings.best(summary, "mean_accuracy") == "pppfl/dp_moments"
     assert findings.not_private(summary["methods"]["pppfl/datalens"])
     assert findings.not_private({"epsilon_max": 0.0, "guarantee": "none", "upper_bound": True})
-    assert findings.marked("it", summary["methods"]["pppfl/datalens"]) == "it (upper bound, not private)"
+    assert (
+        findings.marked("it", summary["methods"]["pppfl/datalens"])
+        == "it (upper bound, not private)"
+    )
     assert findings.marked("local", summary["methods"]["local"]) == "local"
 
 
 def test_the_first_facts_mark_what_has_no_guarantee(run):
     summary = run.summary()
     summary["methods"]["pppfl/datalens"].update(guarantee="none", epsilon_max=float("inf"))
-    told = {label: about for label, _, about in findings.facts(summary) if "pppfl/datalens" in about}
+    told = {
+        label: about for label, _, about in findings.facts(summary) if "pppfl/datalens" in about
+    }
     assert "Best mean at home" in told
     assert all("pppfl/datalens (NOT PRIVATE)" in about for about in told.values())
 

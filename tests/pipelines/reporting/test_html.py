@@ -64,7 +64,8 @@ def test_every_method_and_client_is_shown_with_its_figures(run):
         assert f"{entry['mean_accuracy']:.3f}" in text
         if entry["over_local"] is not None:
             assert (
-                f"{entry['over_local']:+.3f} {entry['over_local_low']:+.3f} to {entry['over_local_high']:+.3f}" in text
+                f"{entry['over_local']:+.3f} {entry['over_local_low']:+.3f} to {entry['over_local_high']:+.3f}"
+                in text
             )
         assert f"{entry['mean_accuracy_low']:.3f} to {entry['mean_accuracy_high']:.3f}" in text
     assert "selected on test data, for comparison with the paper only" in text
@@ -95,12 +96,15 @@ def test_the_total_is_on_the_page(run):
 def test_the_costs_stand_beside_epsilon_and_a_dash_where_one_is_not_known(run):
     text = Page(source(run)).text
     assert "local 0 nothing leaves a client 0 B 0 B 0 12.5 at home 3.5" in text
-    assert "dpsgd 10 δ 1e-05 2 MB 4 MB 4 12.5 at home – 0.660 round 3, of 2 candidates 0.990" in text
+    assert (
+        "dpsgd 10 δ 1e-05 2 MB 4 MB 4 12.5 at home – 0.660 round 3, of 2 candidates 0.990" in text
+    )
 
 
 def test_where_nothing_could_be_selected_nothing_is_called_selected(run):
-    assert "local 0 nothing leaves a client 0 B 0 B 0 12.5 at home 3.5 – one candidate – one candidate" in (
-        Page(source(run)).text
+    assert (
+        "local 0 nothing leaves a client 0 B 0 B 0 12.5 at home 3.5 – one candidate – one candidate"
+        in (Page(source(run)).text)
     )
 
 
@@ -145,7 +149,9 @@ def test_a_collapsed_model_is_marked_and_its_figures_are_struck_out(run):
     assert text.count("pppfl/dp_moments COLLAPSED") == 3  # roads, methods, costs
     assert "Collapsed pppfl/dp_moments: It is dead." in text
     assert markup.count('<tr class="collapsed">') == 3
-    assert markup.count("<small>collapsed</small>") == 2 * 2  # of each client's release, before and after
+    assert (
+        markup.count("<small>collapsed</small>") == 2 * 2
+    )  # of each client's release, before and after
     assert "pppfl/dp_moments: mean" not in text  # the cards at the top
 
 
@@ -162,7 +168,9 @@ def test_a_method_that_was_left_out_is_named_with_the_reason_and_is_in_no_table(
     place = paths.dp_baseline("digits", "dpsgd") / "dpsgd"
     shutil.rmtree(place)
     place.mkdir()
-    write_json(place / "results.json", {"method": "dpsgd", "left_out": "dpsgd is left out: no images."})
+    write_json(
+        place / "results.json", {"method": "dpsgd", "left_out": "dpsgd is left out: no images."}
+    )
     text = Page(source(run)).text
     assert "Left out: dpsgd is left out: no images." in text
     assert "dpsgd" not in run.summary()["methods"]
@@ -191,7 +199,10 @@ def test_new_clients_have_their_figures_their_differences_and_the_sentence(run):
 def test_where_nobody_was_held_out_there_is_no_section_of_new_clients(run):
     empty = {"held_out": [], "cells": [], "skipped": [], "privacy": {}}
     for generator in run.params.synthesis.generators:
-        run.edit(paths.new_clients("digits", generator) / "results.json", lambda content: content.update(empty))
+        run.edit(
+            paths.new_clients("digits", generator) / "results.json",
+            lambda content: content.update(empty),
+        )
     text = Page(source(run)).text
     assert "left out of the shared training" not in text
     assert run.summary()["new_clients"] == {}
@@ -202,4 +213,7 @@ def test_new_clients_of_models_without_a_guarantee_are_marked(run):
     private = {"epsilon_max": "inf", "guarantee": "none"}
     path = paths.new_clients("digits", "datalens") / "results.json"
     run.edit(path, lambda content: content["privacy"].update(a=private))
-    assert "NOT PRIVATE: no guarantee holds for what the models of datalens learnt from." in Page(source(run)).text
+    assert (
+        "NOT PRIVATE: no guarantee holds for what the models of datalens learnt from."
+        in Page(source(run)).text
+    )

@@ -13,7 +13,11 @@ def rewrite(run, algorithm, labels, values):
     """As if the algorithm's cells with that many labels had these accuracies, in order of client and draw."""
 
     def change(content):
-        cells = [cell for cell in content["cells"] if (cell["algorithm"], cell["labels"]) == (algorithm, labels)]
+        cells = [
+            cell
+            for cell in content["cells"]
+            if (cell["algorithm"], cell["labels"]) == (algorithm, labels)
+        ]
         for cell, value in zip(cells, values, strict=True):
             cell["accuracy"] = value
 
@@ -24,7 +28,9 @@ def test_a_point_is_the_mean_over_cells_with_its_interval(run):
     found = points(run)["datalens"]
     assert list(found) == ["pppfl/datalens", "fedavg/datalens", "random_init"]
     assert [list(line) for line in found.values()] == [[0, 8, 16]] * 3  # nobody had 64
-    point = found["pppfl/datalens"][8]  # 0.16 + 0.3, and 0.01, 0.02, 0.03 for the draws of both clients
+    point = found["pppfl/datalens"][
+        8
+    ]  # 0.16 + 0.3, and 0.01, 0.02, 0.03 for the draws of both clients
     assert (point["accuracy"], point["global_accuracy"], point["cells"]) == (
         pytest.approx(0.48),
         pytest.approx(0.24),
@@ -34,21 +40,34 @@ def test_a_point_is_the_mean_over_cells_with_its_interval(run):
     expected = intervals.over_cells(cells, seed=0)
     assert (point["low"], point["high"]) == pytest.approx(expected[1:], abs=0.003)
     without = found["pppfl/datalens"][0]
-    assert (without["cells"], without["low"], without["high"]) == (2, None, None)  # too few to tell of an interval
+    assert (without["cells"], without["low"], without["high"]) == (
+        2,
+        None,
+        None,
+    )  # too few to tell of an interval
 
 
 def test_the_differences_are_paired_cell_by_cell(run):
     rewrite(run, "pppfl", 8, [0.5, 0.1, 0.9, 0.5, 0.1, 0.9])
     rewrite(run, "random_init", 8, [0.4, 0.05, 0.75, 0.4, 0.05, 0.75])
     entry = run.summary()["new_clients"]["datalens"][0]
-    assert (entry["method"], entry["rival"], entry["labels"]) == ("pppfl/datalens", "random_init", 8)
+    assert (entry["method"], entry["rival"], entry["labels"]) == (
+        "pppfl/datalens",
+        "random_init",
+        8,
+    )
     assert entry["difference"] == pytest.approx(0.1)
-    assert 0.05 < entry["low"] < 0.1 < entry["high"] < 0.15  # unpaired it would be half a point of accuracy wide
+    assert (
+        0.05 < entry["low"] < 0.1 < entry["high"] < 0.15
+    )  # unpaired it would be half a point of accuracy wide
     assert entry["differing"] == 6
 
 
 def test_the_sentence_says_it_either_way_and_tells_equal_verdicts_once(run):
-    for labels, fedavg in ((8, [0.5, 0.7, 0.6, 0.5, 0.7, 0.6]), (16, [0.3, 0.2, 0.5, 0.1, 0.4, 0.3])):
+    for labels, fedavg in (
+        (8, [0.5, 0.7, 0.6, 0.5, 0.7, 0.6]),
+        (16, [0.3, 0.2, 0.5, 0.1, 0.4, 0.3]),
+    ):
         rewrite(run, "random_init", labels, [0.1, 0.12, 0.14, 0.1, 0.12, 0.14])
         rewrite(run, "pppfl", labels, [0.2, 0.3, 0.4, 0.2, 0.3, 0.4])
         rewrite(run, "fedavg", labels, fedavg)
@@ -57,7 +76,9 @@ def test_the_sentence_says_it_either_way_and_tells_equal_verdicts_once(run):
         "pppfl/datalens beats random_init by more than the interval with 8, 16 labels; loses to fedavg/datalens by "
         "more than the interval with 8 labels; does not beat fedavg/datalens by more than the interval with 16 labels."
     )
-    assert second.startswith("pppfl/dp_moments cannot be told from random_init with 8, 16 labels")  # all cells alike
+    assert second.startswith(
+        "pppfl/dp_moments cannot be told from random_init with 8, 16 labels"
+    )  # all cells alike
 
 
 def test_a_rival_that_did_not_run_is_not_compared(run):
@@ -72,16 +93,30 @@ def test_a_rival_that_did_not_run_is_not_compared(run):
 def test_the_table_has_a_row_per_number_of_labels_and_random_init_once(run):
     rows = tables.new_clients(points(run))
     assert [row["labels"] for row in rows] == [0, 8, 16]
-    names = ["pppfl/datalens", "fedavg/datalens", "random_init", "pppfl/dp_moments", "fedavg/dp_moments"]
-    assert list(rows[1]) == ["labels", *(f"{name}{end}" for name in names for end in ("", "_low", "_high"))]
+    names = [
+        "pppfl/datalens",
+        "fedavg/datalens",
+        "random_init",
+        "pppfl/dp_moments",
+        "fedavg/dp_moments",
+    ]
+    assert list(rows[1]) == [
+        "labels",
+        *(f"{name}{end}" for name in names for end in ("", "_low", "_high")),
+    ]
     assert rows[2]["fedavg/dp_moments"] == pytest.approx(0.44)
     assert tables.new_clients({}) == []
 
 
-def test_the_picture_has_a_panel_per_generator_a_line_per_algorithm_and_a_band_where_there_is_an_interval(run):
+def test_the_picture_has_a_panel_per_generator_a_line_per_algorithm_and_a_band_where_there_is_an_interval(
+    run,
+):
     found = points(run)
     figure = new_clients_plot.new_clients(found)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Models from datalens", "Models from dp_moments"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "Models from datalens",
+        "Models from dp_moments",
+    ]
     axes = figure.axes[0]
     assert [line.get_label() for line in axes.lines] == ["pppfl", "fedavg", "random_init"]
     assert list(axes.lines[0].get_xdata()) == [4, 8, 16]  # 0 stands at half the smallest
@@ -102,7 +137,12 @@ def test_a_method_looks_the_same_in_panels_that_lack_others():
     points = {"x": {"pooled/x": line}, "y": {"pppfl/y": line, "fedavg/y": line, "pooled/y": line}}
     figure = new_clients_plot.new_clients(points)
     looks = [
-        {drawn.get_label(): (drawn.get_marker(), drawn.get_linestyle()) for drawn in axes.lines} for axes in figure.axes
+        {drawn.get_label(): (drawn.get_marker(), drawn.get_linestyle()) for drawn in axes.lines}
+        for axes in figure.axes
     ]
     assert looks[0]["pooled"] == looks[1]["pooled"] and len(set(looks[1].values())) == 3
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["pooled", "pppfl", "fedavg"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "pooled",
+        "pppfl",
+        "fedavg",
+    ]

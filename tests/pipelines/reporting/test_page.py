@@ -15,13 +15,27 @@ def test_the_stage_writes_every_file(run):
     own = ("summary.json", "methods.csv")
     for_dvc = ("metrics/digits.json", *(f"plots/{name}/digits.csv" for name in PLOTS))
     pictures = ("methods.png", "rounds.png", "epsilon.png", "new_clients.png")
-    found = {str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()}
-    assert found == {"index.html", "salt", *for_dvc, *(f"digits/{name}" for name in (*own, *pictures))}
+    found = {
+        str(path.relative_to(paths.REPORTS)) for path in paths.REPORTS.rglob("*") if path.is_file()
+    }
+    assert found == {
+        "index.html",
+        "salt",
+        *for_dvc,
+        *(f"digits/{name}" for name in (*own, *pictures)),
+    }
     own = paths.REPORTS / "digits"
     assert json.loads((own / "summary.json").read_text())["dataset"] == "digits"
     assert all((own / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
-    home, shared = (read_csv(paths.REPORTS / "plots" / name / "digits.csv") for name in ("rounds", "global_rounds"))
-    assert (home[1]["round"], home[1]["pppfl/dp_moments"], shared[2]["pppfl/dp_moments"]) == ("3", "0.73", "0.3")
+    home, shared = (
+        read_csv(paths.REPORTS / "plots" / name / "digits.csv")
+        for name in ("rounds", "global_rounds")
+    )
+    assert (home[1]["round"], home[1]["pppfl/dp_moments"], shared[2]["pppfl/dp_moments"]) == (
+        "3",
+        "0.73",
+        "0.3",
+    )
     assert shared[1]["round"] == "2" and "local" not in home[1]
 
 

@@ -13,9 +13,14 @@ GENERATOR_KEYS = {"tstr_accuracy", "fid", "accuracy_before", "accuracy_after"}
 def test_the_schema_of_the_issue(run):
     summary = run.summary()
     assert {"dataset", "seed", "methods", "clients"} <= set(summary)
-    assert {"pppfl/datalens", "pppfl/dp_moments", "fedavg/dp_moments", "local", "random_init", "dpsgd"} <= set(
-        summary["methods"]
-    )
+    assert {
+        "pppfl/datalens",
+        "pppfl/dp_moments",
+        "fedavg/dp_moments",
+        "local",
+        "random_init",
+        "dpsgd",
+    } <= set(summary["methods"])
     assert all(set(entry) >= METHOD_KEYS for entry in summary["methods"].values())
     assert all(set(entry) >= CLIENT_KEYS for entry in summary["clients"].values())
     for entry in summary["clients"].values():
@@ -53,7 +58,9 @@ def test_a_method_is_scored_after_fine_tuning_and_not_at_its_best_round(run):
 
 def test_the_largest_epsilon_stands_with_its_own_delta_and_accountant(run):
     path = paths.synthetic("digits", "b", "dp_moments") / "card.json"
-    run.edit(path, lambda card: card["privacy"].update(epsilon=20.0, delta=1e-7, accountant="another"))
+    run.edit(
+        path, lambda card: card["privacy"].update(epsilon=20.0, delta=1e-7, accountant="another")
+    )
     entry = run.summary()["methods"]["pppfl/dp_moments"]
     shown = (entry["epsilon_max_client"], entry["delta"], entry["accountant"])
     assert shown == ("b", 1e-7, "another")

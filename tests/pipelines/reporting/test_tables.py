@@ -15,7 +15,9 @@ def test_rounds_are_wide_and_a_skipped_round_is_empty():
 
 
 def test_a_round_that_was_scored_and_not_fine_tuned_is_in_one_table_alone():
-    curves = {"pppfl/x": [{"round": 0.0, "shared": 0.1}, {"round": 3.0, "shared": 0.2, "value": 0.4}]}
+    curves = {
+        "pppfl/x": [{"round": 0.0, "shared": 0.1}, {"round": 3.0, "shared": 0.2, "value": 0.4}]
+    }
     assert tables.rounds(curves, "value") == [{"round": 3, "pppfl/x": 0.4}]
     assert [row["round"] for row in tables.rounds(curves, "shared")] == [0, 3]
 
@@ -51,19 +53,27 @@ def test_a_column_of_test_selected_figures_says_so(run):
 def test_an_upper_bound_says_so_in_every_table_of_methods(run):
     run.bound("fedavg/datalens")
     summary = run.summary()
-    assert [row["method"] for row in tables.methods(summary) if row["upper_bound"]] == ["fedavg/datalens"]
+    assert [row["method"] for row in tables.methods(summary) if row["upper_bound"]] == [
+        "fedavg/datalens"
+    ]
     metrics = tables.metrics(summary)
-    assert [name for name, entry in metrics.items() if "upper_bound_not_private" in entry] == ["fedavg/datalens"]
+    assert [name for name, entry in metrics.items() if "upper_bound_not_private" in entry] == [
+        "fedavg/datalens"
+    ]
     assert not any("not_private" in entry for entry in metrics.values())
     summary["methods"]["dpsgd"].update(guarantee="none", epsilon_max=float("inf"))
-    assert [name for name, entry in tables.metrics(summary).items() if "not_private" in entry] == ["dpsgd"]
+    assert [name for name, entry in tables.metrics(summary).items() if "not_private" in entry] == [
+        "dpsgd"
+    ]
 
 
 def test_a_collapsed_model_says_so_in_every_table_of_methods(run):
     run.collapse("dpsgd")
     summary = run.summary()
     assert [row["method"] for row in tables.methods(summary) if row["collapsed"]] == ["dpsgd"]
-    assert [name for name, entry in tables.metrics(summary).items() if "collapsed" in entry] == ["dpsgd"]
+    assert [name for name, entry in tables.metrics(summary).items() if "collapsed" in entry] == [
+        "dpsgd"
+    ]
 
 
 def test_the_last_round_alone_is_still_a_row():

@@ -9,7 +9,9 @@ from pipelines.synthesis.datalens import generator as datalens
 @pytest.fixture
 def planned(datalens_settings):
     """Factory of `datalens` plans that spend epsilon 10 at delta 1e-5."""
-    return lambda space, **changes: datalens.plan(datalens_settings(**changes), Budget(10.0, 1e-5), space)
+    return lambda space, **changes: datalens.plan(
+        datalens_settings(**changes), Budget(10.0, 1e-5), space
+    )
 
 
 @pytest.fixture

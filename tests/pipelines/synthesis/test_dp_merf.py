@@ -18,7 +18,15 @@ from pipelines.synthesis.base import Space
 
 SCALE = 2**20
 SPACE = Space(6, 5, 1, 3)
-SETTINGS = DpMerf(features=40, length_scale=4.0, count_weight=0.3, network="mlp", steps=5, batch=9, learning_rate=1e-2)
+SETTINGS = DpMerf(
+    features=40,
+    length_scale=4.0,
+    count_weight=0.3,
+    network="mlp",
+    steps=5,
+    batch=9,
+    learning_rate=1e-2,
+)
 NOTHING = Budget(math.inf, 1e-5)
 
 
@@ -38,7 +46,10 @@ def test_adding_a_record_moves_the_sum_by_the_claimed_sensitivity(records, alpha
     data.images[0], data.images[1] = 0, 255
     claimed = dp_merf.plan(block, Budget(3.0, 1e-5), SPACE).statement.details["sensitivity"]
     assert claimed == pytest.approx(math.sqrt(1 + alpha**2))
-    moved = [np.linalg.norm(total(data, block) - total(data[np.arange(8) != record], block)) for record in range(8)]
+    moved = [
+        np.linalg.norm(total(data, block) - total(data[np.arange(8) != record], block))
+        for record in range(8)
+    ]
     assert max(moved) <= claimed
     assert min(moved) > claimed - 1e-4  # only the cut to the lattice is missing
 
@@ -48,7 +59,12 @@ def test_replacing_a_record_moves_the_sum_by_at_most_two(records):
     for label in range(3):
         other = Images(data.images.copy(), data.labels.copy(), data.ids)
         other.images[0], other.labels[0] = 255 - data.images[0], label
-        assert np.linalg.norm(total(data, changed(count_weight=1.0)) - total(other, changed(count_weight=1.0))) <= 2
+        assert (
+            np.linalg.norm(
+                total(data, changed(count_weight=1.0)) - total(other, changed(count_weight=1.0))
+            )
+            <= 2
+        )
 
 
 def test_the_sum_is_that_of_the_definition(records, monkeypatch):
@@ -57,7 +73,11 @@ def test_the_sum_is_that_of_the_definition(records, monkeypatch):
     expected = np.zeros((3, 41))
     for image, label in zip(data.pixels, data.labels):
         angles = directions @ image.reshape(-1).astype(np.float64)
-        expected[label] += [*(math.sqrt(2 / 40) * np.cos(angles)), *(math.sqrt(2 / 40) * np.sin(angles)), 0.3]
+        expected[label] += [
+            *(math.sqrt(2 / 40) * np.cos(angles)),
+            *(math.sqrt(2 / 40) * np.sin(angles)),
+            0.3,
+        ]
     monkeypatch.setattr(dp_merf, "CHUNK", 4)
     np.testing.assert_allclose(total(data), expected, atol=11 / SCALE)
 
@@ -66,7 +86,9 @@ def test_the_sum_is_that_of_the_definition(records, monkeypatch):
 @given(seed=st.integers(0, 10**6), size=st.floats(0, 1000))
 def test_features_have_norm_one(seed, size):
     rng = np.random.default_rng(seed)
-    phi = dp_merf.features(rng.normal(0, size, (3, *SPACE.shape)), dp_merf.frequencies(SETTINGS, SPACE))
+    phi = dp_merf.features(
+        rng.normal(0, size, (3, *SPACE.shape)), dp_merf.frequencies(SETTINGS, SPACE)
+    )
     np.testing.assert_allclose(np.linalg.norm(phi, axis=1), 1, rtol=1e-12)
 
 
@@ -80,7 +102,9 @@ def test_features_estimate_the_gaussian_kernel():
 
 
 def test_frequencies_are_public_and_an_odd_number_loses_one(records):
-    assert np.array_equal(dp_merf.frequencies(SETTINGS, SPACE), dp_merf.frequencies(changed(features=41), SPACE))
+    assert np.array_equal(
+        dp_merf.frequencies(SETTINGS, SPACE), dp_merf.frequencies(changed(features=41), SPACE)
+    )
     assert total(records(3, SPACE), changed(features=41)).shape == (3, 41)
 
 
@@ -119,7 +143,11 @@ def test_classes_lost_in_the_noise_are_not_sampled(records):
     state = dp_merf.fit(data, dp_merf.plan(SETTINGS, NOTHING, SPACE), SeededForTests(0), seed=0)
     assert state["histogram"] == pytest.approx([0.5, 0.5, 0], abs=1e-4)
     made = dp_merf.sample(state, 50, seed=0)
-    assert set(made.labels) == {0, 1} and made.images.shape == (50, *SPACE.shape) and np.all(made.ids == -1)
+    assert (
+        set(made.labels) == {0, 1}
+        and made.images.shape == (50, *SPACE.shape)
+        and np.all(made.ids == -1)
+    )
 
 
 def test_an_empty_shard_still_makes_a_release(records):
@@ -130,7 +158,9 @@ def test_an_empty_shard_still_makes_a_release(records):
 
 def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records):
     plan, data = dp_merf.plan(SETTINGS, Budget(3.0, 1e-5), SPACE), records(20, SPACE)
-    one, again, other = (dp_merf.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2))
+    one, again, other = (
+        dp_merf.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2)
+    )
     assert all(np.array_equal(one[name], again[name]) for name in one)
     assert not np.array_equal(one["histogram"], other["histogram"])
     images = [dp_merf.sample(one, 20, seed=seed).images.tobytes() for seed in (3, 3, 4)]
@@ -140,5 +170,7 @@ def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records):
 @pytest.mark.parametrize("network", ["mlp", "cnn"])
 @pytest.mark.parametrize("shape", [(28, 28, 1), (17, 22, 3)])
 def test_networks_make_images_of_the_shape(network, shape):
-    made = NormedGenerator(shape=shape, classes=4, network=network)(torch.zeros(3, 5), torch.tensor([0, 1, 3]))
+    made = NormedGenerator(shape=shape, classes=4, network=network)(
+        torch.zeros(3, 5), torch.tensor([0, 1, 3])
+    )
     assert made.shape == (3, shape[2], *shape[:2]) and made.min() >= 0 and made.max() <= 1

@@ -33,7 +33,9 @@ def adversarial(space: Space) -> np.ndarray:
 def moved_by_each_record(total_of, data: Images) -> np.ndarray:
     """L2 distance in units that removing (equally: adding) each single record moves `total_of(data)` by."""
     rest = [np.delete(np.arange(len(data)), record) for record in range(len(data))]
-    return np.array([np.linalg.norm((total_of(data) - total_of(data[keep])) / SCALE) for keep in rest])
+    return np.array(
+        [np.linalg.norm((total_of(data) - total_of(data[keep])) / SCALE) for keep in rest]
+    )
 
 
 @pytest.fixture(params=[1, 3], ids=["grey", "colour"])
@@ -51,28 +53,38 @@ def crowd(space, records):
 
 @pytest.mark.parametrize("clip", [0.5, 2.0, 100.0])
 @pytest.mark.parametrize("count_weight", [0.2, 0.5, 3.0])
-def test_no_record_moves_the_first_release_by_more_than_one(space, crowd, moments_settings, clip, count_weight):
+def test_no_record_moves_the_first_release_by_more_than_one(
+    space, crowd, moments_settings, clip, count_weight
+):
     block = moments_settings(clip=clip, count_weight=count_weight)
 
     def total(data):
-        return dp_moments.first_sum(dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE)
+        return dp_moments.first_sum(
+            dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
+        )
 
     moved = moved_by_each_record(total, crowd)
     assert moved.max() <= 1
-    if clip < 100:  # some record is clipped and reaches the bound: the noise is not needlessly large
+    if (
+        clip < 100
+    ):  # some record is clipped and reaches the bound: the noise is not needlessly large
         assert moved.max() > 0.999
 
 
 @pytest.mark.parametrize("residual_clip", [0.3, 1.5])
 @pytest.mark.parametrize("means_size", [0.0, 1.0, 50.0])
-def test_no_record_moves_the_second_release_by_more_than_one(space, crowd, moments_settings, residual_clip, means_size):
+def test_no_record_moves_the_second_release_by_more_than_one(
+    space, crowd, moments_settings, residual_clip, means_size
+):
     """Around any means at all, for the first release's noise can put them anywhere."""
     block = moments_settings(residual_clip=residual_clip, clip=100.0)
     p = dp_moments.encode(crowd.pixels[:1], block, space).shape[1]
     means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
 
     def total(data):
-        return dp_moments.second_sum(dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE)
+        return dp_moments.second_sum(
+            dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE
+        )
 
     moved = moved_by_each_record(total, crowd)
     assert moved.max() <= 1
@@ -85,16 +97,23 @@ def test_relabelling_moves_each_release_by_at_most_two(space, crowd, moments_set
     for record, total in itertools.product(range(6), (first_total, second_total)):
         labels = np.where(np.arange(len(crowd)) == record, other.labels, crowd.labels)
         neighbour = Images(crowd.images, labels, crowd.ids)
-        assert np.linalg.norm((total(crowd, block, space) - total(neighbour, block, space)) / SCALE) <= 2
+        assert (
+            np.linalg.norm((total(crowd, block, space) - total(neighbour, block, space)) / SCALE)
+            <= 2
+        )
 
 
 def first_total(data, block, space):
-    return dp_moments.first_sum(dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE)
+    return dp_moments.first_sum(
+        dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
+    )
 
 
 def second_total(data, block, space):
     u = dp_moments.encode(data.pixels, block, space)
-    return dp_moments.second_sum(u, data.labels, np.zeros((space.classes, u.shape[1])), block, SCALE)
+    return dp_moments.second_sum(
+        u, data.labels, np.zeros((space.classes, u.shape[1])), block, SCALE
+    )
 
 
 def test_releases_are_the_sums_of_their_definition(crowd, space, moments_settings):
@@ -123,9 +142,12 @@ def test_chunks_do_not_change_the_second_sum(records, small_space, moments_setti
     u = dp_moments.encode(data.pixels, block, small_space)
     means = np.zeros((small_space.classes, u.shape[1]))
     one_by_one = sum(
-        dp_moments.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE) for i in range(len(u))
+        dp_moments.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE)
+        for i in range(len(u))
     )
-    np.testing.assert_array_equal(dp_moments.second_sum(u, data.labels, means, block, SCALE), one_by_one)
+    np.testing.assert_array_equal(
+        dp_moments.second_sum(u, data.labels, means, block, SCALE), one_by_one
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -146,14 +168,18 @@ def test_clipping_bounds_the_norm_keeps_the_direction_and_leaves_short_rows(seed
     lengths = np.linalg.norm(rows, axis=1)
     assert np.all(np.linalg.norm(cut, axis=1) <= norm * (1 + 1e-12))
     np.testing.assert_array_equal(cut[lengths <= norm], rows[lengths <= norm])
-    np.testing.assert_allclose(cut * lengths[:, None], rows * np.linalg.norm(cut, axis=1)[:, None], atol=1e-9)
+    np.testing.assert_allclose(
+        cut * lengths[:, None], rows * np.linalg.norm(cut, axis=1)[:, None], atol=1e-9
+    )
 
 
 def test_encode_and_decode_are_inverse_when_nothing_is_cut(space, records, moments_settings):
     block = moments_settings(cutoff=space.height + space.width, clip=1e6)
     pixels = records(4, space).pixels
     u = dp_moments.encode(pixels, block, space)
-    np.testing.assert_allclose(dp_moments.decode(u, block.centre, block.cutoff, space), pixels, atol=1e-6)
+    np.testing.assert_allclose(
+        dp_moments.decode(u, block.centre, block.cutoff, space), pixels, atol=1e-6
+    )
     lengths = np.linalg.norm((pixels - block.centre).reshape(4, -1), axis=1)
     np.testing.assert_allclose(np.linalg.norm(u, axis=1), lengths, rtol=1e-6)  # orthonormal
 
@@ -163,7 +189,9 @@ def test_decode_then_encode_keeps_the_low_frequencies(space, moments_settings):
     p = space.channels * sum(1 for i in range(6) for j in range(5) if i + j < 4)
     u = np.random.default_rng(0).normal(0, 0.02, (3, p))
     np.testing.assert_allclose(
-        dp_moments.encode(dp_moments.decode(u, 0.5, block.cutoff, space), block, space), u, atol=1e-9
+        dp_moments.encode(dp_moments.decode(u, 0.5, block.cutoff, space), block, space),
+        u,
+        atol=1e-9,
     )
 
 
@@ -175,7 +203,9 @@ def test_number_of_coefficients_and_of_released_numbers(moments_settings):
     assert details["released_numbers"] == 10 * 106 + 10 * 105 * 106 // 2
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(epsilon=st.floats(0.05, 25), delta=st.floats(1e-8, 1e-3), share=st.floats(0.01, 0.99))
 def test_the_two_releases_spend_exactly_the_budget(moments_settings, epsilon, delta, share):
     block = moments_settings(cutoff=3, first_share=share)
@@ -186,17 +216,27 @@ def test_the_two_releases_spend_exactly_the_budget(moments_settings, epsilon, de
     assert (1 / first) ** 2 / budget.mu**2 == pytest.approx(share, rel=1e-9)
     planned = accounting.gdp_delta(epsilon=epsilon, mu=accounting.compose([1 / first, 1 / second]))
     scale, draws = details["lattice_steps_per_unit"], details["released_numbers"]
-    slack = accounting.rounding_slack(epsilon=epsilon, sigma=min(first, second) * scale, draws=draws)
+    slack = accounting.rounding_slack(
+        epsilon=epsilon, sigma=min(first, second) * scale, draws=draws
+    )
     assert planned + slack <= delta * (1 + 1e-7)
 
 
 def test_small_budgets_take_their_own_settings(moments_settings, small_space):
     low = {"below": 3.0, "residual_clip": 0.7, "first_share": 0.8, "inflation": 1.8}
     block = moments_settings(low_epsilon=low)
-    poor, rich = (dp_moments.plan(block, Budget(epsilon, 1e-5), small_space) for epsilon in (2.99, 3.0))
-    assert (poor.settings.residual_clip, poor.settings.first_share, poor.settings.inflation) == (0.7, 0.8, 1.8)
+    poor, rich = (
+        dp_moments.plan(block, Budget(epsilon, 1e-5), small_space) for epsilon in (2.99, 3.0)
+    )
+    assert (poor.settings.residual_clip, poor.settings.first_share, poor.settings.inflation) == (
+        0.7,
+        0.8,
+        1.8,
+    )
     assert rich.settings.residual_clip == block.residual_clip
-    assert (1 / poor.statement.details["sigma"][0]) ** 2 == pytest.approx(0.8 * Budget(2.99, 1e-5).mu ** 2)
+    assert (1 / poor.statement.details["sigma"][0]) ** 2 == pytest.approx(
+        0.8 * Budget(2.99, 1e-5).mu ** 2
+    )
 
 
 def test_infinite_budget_adds_no_noise_and_claims_nothing(moments_settings, small_space):
@@ -205,20 +245,28 @@ def test_infinite_budget_adds_no_noise_and_claims_nothing(moments_settings, smal
     assert statement.guarantee == "none"
 
 
-def test_fit_asks_for_both_noises_at_the_planned_scale(records, small_space, moments_settings, noise_spy):
+def test_fit_asks_for_both_noises_at_the_planned_scale(
+    records, small_space, moments_settings, noise_spy
+):
     plan = dp_moments.plan(moments_settings(), BUDGET, small_space)
     dp_moments.fit(records(30, small_space), plan, noise_spy, seed=0)
     details, p = plan.statement.details, plan.statement.details["coefficients"]
     scale = details["lattice_steps_per_unit"]
     shapes = [(small_space.classes, p + 1), (small_space.classes, p * (p + 1) // 2)]
-    assert noise_spy.calls == [(shape, sigma * scale) for shape, sigma in zip(shapes, details["sigma"])]
+    assert noise_spy.calls == [
+        (shape, sigma * scale) for shape, sigma in zip(shapes, details["sigma"])
+    ]
 
 
-def test_counts_are_judged_by_their_own_noise(records, small_space, moments_settings, noise_spy, monkeypatch):
+def test_counts_are_judged_by_their_own_noise(
+    records, small_space, moments_settings, noise_spy, monkeypatch
+):
     """A count is the released number over w1, hence its deviation is sigma over w1."""
     judged = []
     keep = dp_moments.keep_classes
-    monkeypatch.setattr(dp_moments, "keep_classes", lambda *given: judged.append(given) or keep(*given))
+    monkeypatch.setattr(
+        dp_moments, "keep_classes", lambda *given: judged.append(given) or keep(*given)
+    )
     plan = dp_moments.plan(moments_settings(count_weight=0.5), BUDGET, small_space)
     data = records(30, small_space)
     dp_moments.fit(data, plan, noise_spy, seed=0)
@@ -230,7 +278,9 @@ def test_counts_are_judged_by_their_own_noise(records, small_space, moments_sett
 def test_without_noise_the_true_moments_come_back(records, small_space, moments_settings):
     block = moments_settings(clip=1e3, residual_clip=1e2, cutoff=3)
     data = records(900, small_space)
-    state = dp_moments.fit(data, dp_moments.plan(block, NOTHING, small_space), SeededForTests(0), seed=0)
+    state = dp_moments.fit(
+        data, dp_moments.plan(block, NOTHING, small_space), SeededForTests(0), seed=0
+    )
     u = dp_moments.encode(data.pixels, block, small_space)
     for label in range(small_space.classes):
         own = u[data.labels == label]
@@ -243,7 +293,9 @@ def test_without_noise_the_true_moments_come_back(records, small_space, moments_
 
 def test_samples_have_the_state_s_moments_and_labels(small_space, moments_settings):
     rng = np.random.default_rng(0)
-    p = dp_moments.encode(np.zeros((1, *small_space.shape)), moments_settings(cutoff=2), small_space).shape[1]
+    p = dp_moments.encode(
+        np.zeros((1, *small_space.shape)), moments_settings(cutoff=2), small_space
+    ).shape[1]
     state = {
         "means": rng.normal(0, 0.1, (3, p)),
         "roots": rng.normal(0, 0.05, (3, p, p)),
@@ -254,9 +306,13 @@ def test_samples_have_the_state_s_moments_and_labels(small_space, moments_settin
         "contrast": np.array(1.0),
     }
     data = dp_moments.sample(state, 30_000, seed=1)
-    assert np.bincount(data.labels, minlength=3) / len(data) == pytest.approx([0.7, 0, 0.3], abs=0.02)
+    assert np.bincount(data.labels, minlength=3) / len(data) == pytest.approx(
+        [0.7, 0, 0.3], abs=0.02
+    )
     assert np.all(data.ids == -1)
-    u = dp_moments.encode(data.pixels, moments_settings(cutoff=2, centre=0.5, clip=1e6), small_space)
+    u = dp_moments.encode(
+        data.pixels, moments_settings(cutoff=2, centre=0.5, clip=1e6), small_space
+    )
     own = u[data.labels == 0]
     np.testing.assert_allclose(own.mean(0), state["means"][0], atol=0.01)
     np.testing.assert_allclose(np.cov(own.T), state["roots"][0] @ state["roots"][0].T, atol=0.002)
@@ -280,10 +336,14 @@ def bytes_of(state: dict) -> bytes:
     return b"".join(np.ascontiguousarray(state[name]).tobytes() for name in sorted(state))
 
 
-def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, space, moments_settings):
+def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(
+    records, space, moments_settings
+):
     plan = dp_moments.plan(moments_settings(), BUDGET, space)
     data = records(40, space)
-    first, again, other = (dp_moments.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2))
+    first, again, other = (
+        dp_moments.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2)
+    )
     assert bytes_of(first) == bytes_of(again) != bytes_of(other)
     images = [dp_moments.sample(first, 20, seed=seed).images.tobytes() for seed in (3, 3, 4)]
     assert images[0] == images[1] != images[2]
@@ -291,7 +351,9 @@ def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, s
 
 def test_a_missing_class_is_no_special_case(records, small_space, moments_settings):
     data = records(60, small_space, labels=np.arange(60) % 2)
-    state = dp_moments.fit(data, dp_moments.plan(moments_settings(), NOTHING, small_space), SeededForTests(0), seed=0)
+    state = dp_moments.fit(
+        data, dp_moments.plan(moments_settings(), NOTHING, small_space), SeededForTests(0), seed=0
+    )
     assert state["histogram"][2] == 0
     assert all(np.isfinite(array).all() for array in state.values())
     assert set(dp_moments.sample(state, 50, seed=0).labels) <= {0, 1}

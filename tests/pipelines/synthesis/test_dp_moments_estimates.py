@@ -28,7 +28,11 @@ def test_a_class_is_kept_where_its_count_exceeds_one_and_a_half_deviations():
 
 def wigner(p: int, deviation: float, rng) -> np.ndarray:
     """Symmetric noise: deviation off the diagonal, sqrt 2 of it on the diagonal."""
-    return np.triu(rng.normal(0, deviation, (p, p)), 1) + np.diag(rng.normal(0, deviation / math.sqrt(2), p)) + 0.0
+    return (
+        np.triu(rng.normal(0, deviation, (p, p)), 1)
+        + np.diag(rng.normal(0, deviation / math.sqrt(2), p))
+        + 0.0
+    )
 
 
 def symmetric_noise(p: int, deviation: float, rng) -> np.ndarray:
@@ -43,7 +47,9 @@ def test_eigenvalues_of_pure_noise_vanish():
         root = dp_moments._debiased_root(noise, 0.7, 1.0)
         positive = np.linalg.eigvalsh(noise).clip(0).sum()
         assert np.trace(root @ root.T) < 0.05 * positive
-    halved = dp_moments._debiased_root(noise, 0.35, 1.0)  # control: half the edge lets much of the noise through
+    halved = dp_moments._debiased_root(
+        noise, 0.35, 1.0
+    )  # control: half the edge lets much of the noise through
     assert np.trace(halved @ halved.T) > 0.3 * positive
 
 
@@ -81,7 +87,9 @@ def test_empirical_bayes_weight_limits():
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
-def test_the_noise_edge_is_the_deviation_of_the_mixed_covariance(monkeypatch, moments_settings, weight):
+def test_the_noise_edge_is_the_deviation_of_the_mixed_covariance(
+    monkeypatch, moments_settings, weight
+):
     """Monte Carlo over pure noise, at fixed weight: entries off the diagonal scatter by the deviation handed over."""
     p, sigma, repeats = 8, 0.9, 400
     block = moments_settings(residual_clip=1.3)

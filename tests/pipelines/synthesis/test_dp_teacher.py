@@ -32,7 +32,9 @@ def teacher_settings(moments_settings):
         "augmentation": None,
         "warm_start": {"images": 40, "epochs": 2, "batch": 8, "learning_rate": 1e-3},
     }
-    return lambda **changes: DpTeacher.model_validate({**moments_settings().model_dump(), **own, **changes})
+    return lambda **changes: DpTeacher.model_validate(
+        {**moments_settings().model_dump(), **own, **changes}
+    )
 
 
 class NoNoise(SeededForTests):
@@ -46,7 +48,9 @@ class NoNoise(SeededForTests):
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0, 40.0])
 def test_the_parts_spend_exactly_the_budget(teacher_settings, small_space, share, epsilon):
     budget = Budget(epsilon, 1e-5)
-    details = dp_teacher.plan(teacher_settings(teacher_share=share), budget, small_space).statement.details
+    details = dp_teacher.plan(
+        teacher_settings(teacher_share=share), budget, small_space
+    ).statement.details
     gradients = details["gradients"]
     steps = math.sqrt(gradients["T"]) * gradients["sensitivity"] / gradients["sigma"]
     assert steps**2 == pytest.approx(share * budget.mu**2, rel=1e-9)
@@ -89,10 +93,14 @@ def test_each_step_sums_all_records_and_noises_a_zero_sum_at_the_planned_level(
     state = dp_teacher.fit(records(30, small_space), plan, SeededForTests(0), seed=0)
     assert seen == [(30, block.clipping_norm)]
     still = dp_teacher.plan(block, Budget(math.inf, 1e-5), small_space)
-    monkeypatch.setattr(dp_teacher, "_moments_plan", lambda *given: dp_moments.plan(block, part(block), small_space))
+    monkeypatch.setattr(
+        dp_teacher, "_moments_plan", lambda *given: dp_moments.plan(block, part(block), small_space)
+    )
     start = dp_teacher.fit(records(30, small_space), still, SeededForTests(0), seed=0)
     names = [name for name in state if name.startswith(dp_teacher.PREFIX)]
-    moved = np.concatenate([(state[name] - start[name]).ravel() for name in names]) * float(state["count"])
+    moved = np.concatenate([(state[name] - start[name]).ravel() for name in names]) * float(
+        state["count"]
+    )
     expected = plan.statement.details["gradients"]["sigma"]
     assert moved.std() == pytest.approx(expected, rel=4 / math.sqrt(2 * len(moved)))
     assert abs(moved.mean()) < 4 * expected / math.sqrt(len(moved))
@@ -114,17 +122,24 @@ def test_the_steps_are_those_of_a_loop_record_by_record(records, small_space, te
     for _ in range(3):
         total = [torch.zeros_like(w) for w in weights]
         for image, label in zip(images, labels):
-            gradients = torch.autograd.grad(F.cross_entropy(other(image[None]), label[None]), weights)
+            gradients = torch.autograd.grad(
+                F.cross_entropy(other(image[None]), label[None]), weights
+            )
             norm = torch.sqrt(sum(g.square().sum() for g in gradients)).item()
             total = [t + g * min(1.0, 0.5 / norm) for t, g in zip(total, gradients)]
         with torch.no_grad():
             for i, weight in enumerate(weights):
-                noisy = total[i] + 0.3 * torch.from_numpy(stream.standard_normal(tuple(weight.shape))).float()
+                noisy = (
+                    total[i]
+                    + 0.3 * torch.from_numpy(stream.standard_normal(tuple(weight.shape))).float()
+                )
                 speed[i] = 0.8 * speed[i] + noisy / 11.5
                 weight -= 0.7 * speed[i]
                 average[i] = 0.9 * average[i] + 0.1 * weight
     for found, expected in zip(model.parameters(), average):
-        np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), atol=3e-4)  # the grid's step is 0.3 / 1024
+        np.testing.assert_allclose(
+            found.detach().numpy(), expected.numpy(), atol=3e-4
+        )  # the grid's step is 0.3 / 1024
 
 
 def test_the_divisor_is_the_released_count(records, small_space, teacher_settings):
@@ -143,7 +158,9 @@ def test_labels_are_the_classifiers(records, small_space, teacher_settings):
     model = dp_teacher.classifier(state)
     with torch.no_grad():
         np.testing.assert_array_equal(data.labels, model(tensors(data)[0]).argmax(1).numpy())
-    weights = {name.removeprefix("teacher."): state[name] for name in state if name.startswith("teacher.")}
+    weights = {
+        name.removeprefix("teacher."): state[name] for name in state if name.startswith("teacher.")
+    }
     assert all(np.array_equal(array, weights[name]) for name, array in state_of(model).items())
 
 
@@ -167,12 +184,18 @@ def test_the_teacher_learns_from_the_records(small_space, teacher_settings):
 def test_an_infinite_budget_claims_nothing(teacher_settings, small_space):
     statement = dp_teacher.plan(teacher_settings(), Budget(math.inf, 1e-5), small_space).statement
     assert (statement.guarantee, statement.noise) == ("none", "none")
-    assert statement.details["gradients"]["sigma"] == 0 and statement.details["moments"]["sigma"] == [0.0, 0.0]
+    assert statement.details["gradients"]["sigma"] == 0 and statement.details["moments"][
+        "sigma"
+    ] == [0.0, 0.0]
 
 
-def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, small_space, teacher_settings):
+def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(
+    records, small_space, teacher_settings
+):
     plan, data = dp_teacher.plan(teacher_settings(), BUDGET, small_space), records(20, small_space)
-    one, again, other = (dp_teacher.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2))
+    one, again, other = (
+        dp_teacher.fit(data, plan, SeededForTests(seed), seed=0) for seed in (1, 1, 2)
+    )
     assert all(np.array_equal(one[name], again[name]) for name in one)
     assert not np.array_equal(one["teacher.1.weight"], other["teacher.1.weight"])
 

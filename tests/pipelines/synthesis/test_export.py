@@ -22,22 +22,35 @@ def data(count=40):
 
 def described(release):
     return card.card(
-        dataset="digits", client="c0", generator="dp_moments", release=release, data=data(), profile=PROFILE
+        dataset="digits",
+        client="c0",
+        generator="dp_moments",
+        release=release,
+        data=data(),
+        profile=PROFILE,
     )
 
 
 def formal():
     from pipelines.synthesis import dp_moments
 
-    plan = dp_moments.plan(config.load().generator("digits", "dp_moments"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
-    return {"privacy": {**plan.statement.as_dict(), "guarantee": "formal"}, "weak": [], "name": "f00d"}
+    plan = dp_moments.plan(
+        config.load().generator("digits", "dp_moments"), Budget(10.0, 1e-5), Space(8, 8, 1, 10)
+    )
+    return {
+        "privacy": {**plan.statement.as_dict(), "guarantee": "formal"},
+        "weak": [],
+        "name": "f00d",
+    }
 
 
 def test_the_folder_holds_exactly_what_may_leave(tmp_path):
     export.write(tmp_path, data(), described(formal()))
     names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    sums = dict(reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
+    sums = dict(
+        reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
+    )
     assert set(sums) == names - {"SHA256SUMS"}
     for name, digest in sums.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
@@ -46,7 +59,18 @@ def test_the_folder_holds_exactly_what_may_leave(tmp_path):
 
 def test_the_card_carries_the_whole_privacy_block():
     privacy = described(formal())["privacy"]
-    wanted = {"mechanism", "epsilon", "delta", "mu", "guarantee", "unit", "relation", "accountant", "sampling", "noise"}
+    wanted = {
+        "mechanism",
+        "epsilon",
+        "delta",
+        "mu",
+        "guarantee",
+        "unit",
+        "relation",
+        "accountant",
+        "sampling",
+        "noise",
+    }
     assert wanted <= set(privacy)
     assert privacy["unit"] == "record"
     assert "add or remove" in privacy["relation"]
@@ -62,7 +86,9 @@ def test_public_metrics_need_only_the_synthetic_images():
 
 
 def test_a_card_without_privacy_says_so_everywhere():
-    plan = gan.plan(config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10))
+    plan = gan.plan(
+        config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10)
+    )
     release = {"privacy": plan.statement.as_dict(), "weak": [], "name": "f00d"}
     text = card.markdown(described(release))
     assert "NO PRIVACY GUARANTEE" in text
@@ -77,14 +103,21 @@ def test_a_weak_plan_is_marked_in_json_and_markdown():
     assert "**Weak:** This plan can only make noise." in card.markdown(described(weak))
 
 
-@pytest.mark.parametrize("licence", ["CC BY 4.0 (a: b)", "yours: [see] #1", 'two\nlines "quoted"', ""])
+@pytest.mark.parametrize(
+    "licence", ["CC BY 4.0 (a: b)", "yours: [see] #1", 'two\nlines "quoted"', ""]
+)
 def test_the_front_matter_is_yaml_whatever_the_licence(licence):
     profile = PROFILE.model_copy(update={"licence": licence})
     text = card.markdown(
-        card.card(dataset="d", client="c", generator="gan", release=formal(), data=data(), profile=profile)
+        card.card(
+            dataset="d", client="c", generator="gan", release=formal(), data=data(), profile=profile
+        )
     )
     front = YAML(typ="safe").load(text.split("---\n")[1])
-    assert front["license_name"] == licence and front["tags"] == ["synthetic", "differential-privacy"]
+    assert front["license_name"] == licence and front["tags"] == [
+        "synthetic",
+        "differential-privacy",
+    ]
 
 
 def test_the_card_is_standard_json(tmp_path):
@@ -96,25 +129,37 @@ def test_the_grid_shows_each_image_in_its_classes_row(tmp_path):
     sheet = export.grid(data(), classes=10)
     export_row = np.asarray(sheet.convert("L"))[3 * export.TILE + 1 : 4 * export.TILE - 1]
     tile = export_row[:, export.MARGIN + 1 : export.MARGIN + export.TILE - 1]
-    expected = Image.fromarray(data().images[3, ..., 0]).resize((export.TILE - 2, export.TILE - 2), 0)
+    expected = Image.fromarray(data().images[3, ..., 0]).resize(
+        (export.TILE - 2, export.TILE - 2), 0
+    )
     assert np.array_equal(tile, np.asarray(expected))
     empty = np.asarray(sheet.convert("L"))[7 * export.TILE :, export.MARGIN :]
     assert (empty == 255).all()
 
 
 @pytest.mark.parametrize(
-    "channels, shown", [(1, [0, 0, 0]), (2, [0, 0, 0]), (3, [0, 1, 2]), (4, [0, 1, 2]), (6, [0, 1, 2])]
+    "channels, shown",
+    [(1, [0, 0, 0]), (2, [0, 0, 0]), (3, [0, 1, 2]), (4, [0, 1, 2]), (6, [0, 1, 2])],
 )
 def test_the_grid_shows_images_of_any_number_of_channels(channels, shown):
     levels = np.linspace(0.1, 0.9, channels)
-    sheet = export.grid(synthetic(np.broadcast_to(levels, (2, 8, 8, channels)), np.zeros(2, int)), classes=1)
-    assert sheet.getpixel((export.MARGIN + 5, 5)) == tuple(int(np.rint(255 * levels[channel])) for channel in shown)
+    sheet = export.grid(
+        synthetic(np.broadcast_to(levels, (2, 8, 8, channels)), np.zeros(2, int)), classes=1
+    )
+    assert sheet.getpixel((export.MARGIN + 5, 5)) == tuple(
+        int(np.rint(255 * levels[channel])) for channel in shown
+    )
 
 
 def with_names(names):
     profile = PROFILE.model_copy(update={"classes": 4, "class_names": names})
     return card.card(
-        dataset="skin", client="c0", generator="dp_moments", release=formal(), data=data(), profile=profile
+        dataset="skin",
+        client="c0",
+        generator="dp_moments",
+        release=formal(),
+        data=data(),
+        profile=profile,
     )
 
 
@@ -123,10 +168,19 @@ def test_declared_class_names_are_on_the_card_in_the_file_and_in_the_picture(tmp
     export.write(tmp_path, data(), with_names(names))
     assert class_names(tmp_path / "images.npz") == names
     assert json.loads((tmp_path / "card.json").read_text())["datasheet"]["class_names"] == names
-    row = next(line for line in (tmp_path / "card.md").read_text().splitlines() if line.startswith("| class names"))
-    assert row.startswith(r"| class names | 0: benign; 1: a\|b; 2: ") and row.endswith("; 3: malignant |")
+    row = next(
+        line
+        for line in (tmp_path / "card.md").read_text().splitlines()
+        if line.startswith("| class names")
+    )
+    assert row.startswith(r"| class names | 0: benign; 1: a\|b; 2: ") and row.endswith(
+        "; 3: malignant |"
+    )
     with Image.open(tmp_path / "grid.png") as named:
-        assert named.width > export.MARGIN + export.COLUMNS * export.TILE and named.height == 4 * export.TILE
+        assert (
+            named.width > export.MARGIN + export.COLUMNS * export.TILE
+            and named.height == 4 * export.TILE
+        )
 
 
 def test_without_declared_names_nothing_of_an_export_changes(tmp_path):

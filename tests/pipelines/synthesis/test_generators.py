@@ -46,12 +46,19 @@ def test_gan_claims_no_privacy_whatever_the_budget(epsilon, small_space):
 
 @pytest.fixture
 def state(records, small_space):
-    return gan.fit(records(20, small_space), gan.plan(SETTINGS, Budget(1.0, 1e-5), small_space), OsEntropy(), seed=1)
+    return gan.fit(
+        records(20, small_space),
+        gan.plan(SETTINGS, Budget(1.0, 1e-5), small_space),
+        OsEntropy(),
+        seed=1,
+    )
 
 
 def test_gan_repeats_under_its_seed_and_learns_something(state, records, small_space):
     plan = gan.plan(SETTINGS, Budget(1.0, 1e-5), small_space)
-    again, other = (gan.fit(records(20, small_space), plan, SeededForTests(0), seed=seed) for seed in (1, 2))
+    again, other = (
+        gan.fit(records(20, small_space), plan, SeededForTests(0), seed=seed) for seed in (1, 2)
+    )
     assert all(np.array_equal(state[name], again[name]) for name in state)
     assert not np.array_equal(state["layers.0.weight"], other["layers.0.weight"])
     fresh = neural.state(neural.generator("mlp", small_space, latent=3, hidden=9, seed=1))
@@ -65,14 +72,20 @@ def test_gan_approaches_its_records(records, small_space):
     settings = SETTINGS.model_copy(update={"steps": 60, "learning_rate": 1e-2})
     trained = gan.fit(data, gan.plan(settings, Budget(1.0, 1e-5), small_space), OsEntropy(), seed=1)
     fresh = neural.state(neural.generator("mlp", small_space, latent=3, hidden=9, seed=1))
-    bright, grey = (neural.sample(weights, 50, seed=0).pixels.mean() for weights in (trained, fresh))
+    bright, grey = (
+        neural.sample(weights, 50, seed=0).pixels.mean() for weights in (trained, fresh)
+    )
     assert bright > grey + 0.2
 
 
 @pytest.mark.parametrize("generator", ["conv", "paper"])
 @pytest.mark.parametrize("discriminator", ["compact", "paper"])
 def test_gan_with_convolutions(generator, discriminator, records, small_space):
-    networks = {"generator_network": generator, "discriminator_network": discriminator, "wrong_labels": True}
+    networks = {
+        "generator_network": generator,
+        "discriminator_network": discriminator,
+        "wrong_labels": True,
+    }
     plan = gan.plan(SETTINGS.model_copy(update=networks), Budget(1.0, 1e-5), small_space)
     trained = gan.fit(records(20, small_space), plan, OsEntropy(), seed=1)
     fresh = neural.state(neural.generator(generator, small_space, latent=3, hidden=9, seed=1))
@@ -104,7 +117,10 @@ def test_a_state_holds_weights_and_public_facts_only(state):
 def test_a_delta_too_small_for_64_bits_is_refused_in_the_plan(name):
     """By public numbers, before anything is charged: 1e-7 fits 28x28 images, 1e-10 does not."""
     params = config.load(ROOT / "params.yaml")
-    settings, space = params.generator("mnist", name), release.public_space(params.profiles["mnist"])
+    settings, space = (
+        params.generator("mnist", name),
+        release.public_space(params.profiles["mnist"]),
+    )
     plan = base.load(name).plan
     plan(settings, Budget(10.0, 1e-7), space)
     with pytest.raises(UserError, match="The 'delta' parameter of privacy must be larger"):

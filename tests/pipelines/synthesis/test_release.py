@@ -17,7 +17,9 @@ from pipelines.synthesis.base import Space
 
 @pytest.fixture
 def plan(moments_settings, small_space):
-    return lambda epsilon=3.0: dp_moments.plan(moments_settings(), Budget(epsilon, 1e-5), small_space)
+    return lambda epsilon=3.0: dp_moments.plan(
+        moments_settings(), Budget(epsilon, 1e-5), small_space
+    )
 
 
 MECHANISM = ("dp_moments", dp_moments.VERSION, dp_moments.IDENTITY)
@@ -27,7 +29,9 @@ STATE = {"a": np.arange(6.0).reshape(2, 3).T, "b": np.array(3)}
 def test_state_and_the_ledgers_name_come_back(tmp_path, plan):
     release.save(tmp_path, STATE, plan(), "f00d")
     state, about = release.load(tmp_path)
-    assert set(state) == set(STATE) and all(np.array_equal(state[name], STATE[name]) for name in STATE)
+    assert set(state) == set(STATE) and all(
+        np.array_equal(state[name], STATE[name]) for name in STATE
+    )
     assert about == {"fingerprint": "f00d", "weak": []}
 
 
@@ -60,7 +64,9 @@ def test_the_entry_costs_the_plans_mu_and_any_change_of_plan_is_another_release(
                 entry(3.0, seed=1).fingerprint}) == 4  # fmt: skip
 
 
-@pytest.mark.parametrize("spoil", [lambda raw: raw[:20], lambda raw: b"", lambda raw: b"\xff" * len(raw)])
+@pytest.mark.parametrize(
+    "spoil", [lambda raw: raw[:20], lambda raw: b"", lambda raw: b"\xff" * len(raw)]
+)
 def test_a_damaged_generator_is_one_sentence(tmp_path, plan, spoil):
     release.save(tmp_path, STATE, plan(), "f00d")
     path = tmp_path / "generator.safetensors"
@@ -89,7 +95,10 @@ def test_announce_names_the_price_and_the_weakness(capsys, plan):
     out = capsys.readouterr().out
     both = gdp_epsilon(mu=math.sqrt(2) * plan().statement.mu, delta=1e-5)
     assert "digits/c0/x: epsilon 3, delta 1e-05, mu " in out
-    assert out.splitlines()[-1] == "  WEAK: this plan can only make noise; its card.md says why, and what would work"
+    assert (
+        out.splitlines()[-1]
+        == "  WEAK: this plan can only make noise; its card.md says why, and what would work"
+    )
     assert f"all 2 generators are handed out: epsilon {both:.3f}" in out
 
 

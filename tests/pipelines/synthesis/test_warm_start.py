@@ -25,7 +25,9 @@ def test_a_share_costs_its_part_of_mu_squared(moments_settings, small_space, sha
     assert (step.sampling_rate, step.count) == (1.0, 1)
     assert step.noise_multiplier**-2 == pytest.approx(share * mu**2, rel=1e-6)
     sigmas = plan.statement.details["sigma"]
-    assert accounting.compose([1 / sigma for sigma in sigmas]) == pytest.approx(1 / step.noise_multiplier, rel=1e-9)
+    assert accounting.compose([1 / sigma for sigma in sigmas]) == pytest.approx(
+        1 / step.noise_multiplier, rel=1e-9
+    )
 
 
 def test_no_epsilon_no_noise(moments_settings, small_space):
@@ -36,7 +38,10 @@ def test_no_epsilon_no_noise(moments_settings, small_space):
 def test_settings_for_little_budget_follow_what_the_share_is_worth(moments_settings, small_space):
     low = {"below": 3.0, "residual_clip": 1.0, "first_share": 0.5, "inflation": 9.0}
     settings = moments_settings(low_epsilon=low)
-    asked = [warm_start.plan(settings, 5.0, DELTA, share, small_space).settings.inflation for share in (0.9, 0.1)]
+    asked = [
+        warm_start.plan(settings, 5.0, DELTA, share, small_space).settings.inflation
+        for share in (0.9, 0.1)
+    ]
     assert asked == [settings.inflation, 9.0]
 
 
@@ -50,10 +55,15 @@ def start(moments_settings, small_space):
         noise = rng.integers(0, 60, (200, *small_space.shape))
         pixels = (noise + 180 * (labels % 2)[:, None, None, None]).astype(np.uint8)
         data = {name: Images(pixels, labels, np.arange(200)) for name in "ab"}
-        plans = {name: warm_start.plan(moments_settings(), 20.0, DELTA, 0.5, small_space) for name in "ab"}
+        plans = {
+            name: warm_start.plan(moments_settings(), 20.0, DELTA, 0.5, small_space)
+            for name in "ab"
+        }
         sources = {name: SeededForTests(number) for number, name in enumerate("ab")}
         settings = WarmStart(images=100, epochs=10, batch=20, learning_rate=1e-2)
-        model = classifiers.build("mlp", shape=small_space.shape, classes=small_space.classes, seed=0)
+        model = classifiers.build(
+            "mlp", shape=small_space.shape, classes=small_space.classes, seed=0
+        )
         return warm_start.trained(model, settings, None, data, plans, sources, 7)
 
     return start
@@ -73,7 +83,9 @@ def test_it_follows_from_the_releases_alone(start, monkeypatch):
     """With the releases of other records, the start is theirs."""
     released = []
     honest = warm_start.dp_moments.fit
-    monkeypatch.setattr(warm_start.dp_moments, "fit", lambda *asked: released.append(honest(*asked)) or released[-1])
+    monkeypatch.setattr(
+        warm_start.dp_moments, "fit", lambda *asked: released.append(honest(*asked)) or released[-1]
+    )
     theirs, _ = start(1)
     monkeypatch.setattr(warm_start.dp_moments, "fit", lambda *asked: released.pop(0))
     assert same(start(0)[0], theirs)

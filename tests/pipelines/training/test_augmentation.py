@@ -81,8 +81,13 @@ def test_rotation_turns_by_at_most_its_radians():
     bar = torch.zeros(500, 1, 41, 41)
     bar[:, :, 20, 4:37] = 1.0
     turned = apply(bar, rotation=0.3).clamp(min=0)[:, 0]
-    y, x = (axis - 20.0 for axis in torch.meshgrid(torch.arange(41.0), torch.arange(41.0), indexing="ij"))
-    angle = 0.5 * torch.atan2(2 * (turned * x * y).sum((1, 2)), (turned * (x**2 - y**2)).sum((1, 2)))
+    y, x = (
+        axis - 20.0
+        for axis in torch.meshgrid(torch.arange(41.0), torch.arange(41.0), indexing="ij")
+    )
+    angle = 0.5 * torch.atan2(
+        2 * (turned * x * y).sum((1, 2)), (turned * (x**2 - y**2)).sum((1, 2))
+    )
     assert angle.abs().max() <= 0.31 and angle.abs().max() > 0.27
     assert angle.std() == pytest.approx(0.6 / 12**0.5, rel=0.12)
 
@@ -102,7 +107,10 @@ def test_elastic_displacements_are_in_pixels():
 
 def test_noise_has_its_deviation_on_every_pixel_and_none_of_the_warps_change():
     images = torch.rand(50, 1, 20, 20, generator=generator(1))
-    plain, noisy = apply(images, seed=4, rotation=0.2), apply(images, seed=4, rotation=0.2, noise=0.3)
+    plain, noisy = (
+        apply(images, seed=4, rotation=0.2),
+        apply(images, seed=4, rotation=0.2, noise=0.3),
+    )
     added = noisy - plain
     assert added.std().item() == pytest.approx(0.3, rel=0.02) and abs(added.mean().item()) < 0.01
     assert (added.flatten(1).std(0) > 0.15).all()

@@ -67,7 +67,9 @@ def test_the_weights_of_the_best_epoch_stay(train, records):
         assert run == 12
         assert same(state_of(model), state_of(models[best]))
         found.add(best)
-    assert max(found) > 0 and min(found) < 12  # the case is neither the first nor the last epoch throughout
+    assert (
+        max(found) > 0 and min(found) < 12
+    )  # the case is neither the first nor the last epoch throughout
 
 
 def test_training_stops_after_patience_epochs_without_a_better_one(train, validation):
@@ -80,14 +82,18 @@ def test_training_stops_after_patience_epochs_without_a_better_one(train, valida
                 expected = epoch
                 break
         model = new()
-        run = classifier.fit(model, train, epochs=12, validation=validation, patience=patience, **SETTINGS)
+        run = classifier.fit(
+            model, train, epochs=12, validation=validation, patience=patience, **SETTINGS
+        )
         assert run == expected
         assert loss_of(model, validation) == pytest.approx(losses[best])
 
 
 def test_untrained_weights_win_where_training_only_harms(train, validation):
     model = new()
-    classifier.fit(model, train, epochs=5, validation=validation, **{**SETTINGS, "learning_rate": 5.0})
+    classifier.fit(
+        model, train, epochs=5, validation=validation, **{**SETTINGS, "learning_rate": 5.0}
+    )
     assert same(state_of(model), state_of(new()))
 
 
@@ -137,7 +143,9 @@ def test_one_cycle_takes_its_steps_at_the_rates_of_the_schedule(train):
     classifier.fit(model, train, epochs=2, one_cycle=True, **{**SETTINGS, "batch": 10})
     images, labels = tensors(train)
     optimiser = torch.optim.Adam(plain.parameters(), lr=SETTINGS["learning_rate"])
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, SETTINGS["learning_rate"], total_steps=6)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, SETTINGS["learning_rate"], total_steps=6
+    )
     stream = torch.Generator().manual_seed(SETTINGS["seed"])
     rates = []
     for _ in range(2):

@@ -13,7 +13,11 @@ from pipelines.training import tensors as module
 def test_tensors_are_channels_first_in_zero_to_one(records):
     data = records(5, Space(4, 6, 3, 2))
     images, labels = module.tensors(data)
-    assert images.shape == (5, 3, 4, 6) and images.dtype == torch.float32 and labels.dtype == torch.int64
+    assert (
+        images.shape == (5, 3, 4, 6)
+        and images.dtype == torch.float32
+        and labels.dtype == torch.int64
+    )
     np.testing.assert_allclose(images.permute(0, 2, 3, 1), data.images / 255, atol=1e-6)
     assert labels.tolist() == data.labels.tolist()
 
@@ -47,7 +51,9 @@ def test_logits_are_those_of_one_pass_whatever_the_parts():
 def test_devices_by_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert module.device("auto").type == module.device("cpu").type == "cpu"
-    with pytest.raises(UserError, match=r"'device' parameter must be auto or cpu .* Got 'cuda' instead"):
+    with pytest.raises(
+        UserError, match=r"'device' parameter must be auto or cpu .* Got 'cuda' instead"
+    ):
         module.device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert (module.device("auto").type, module.device("cpu").type) == ("cuda", "cpu")

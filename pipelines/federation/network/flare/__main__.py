@@ -26,9 +26,15 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     provision = commands.add_parser("provision")
-    provision.add_argument("folder", type=Path, nargs="?", default=beside, help=f"for the kits; {beside} if left out")
-    provision.add_argument("--host", required=True, help="name under which clients reach the server")
-    provision.add_argument("--ports", type=int, nargs=2, default=[8002, 8003], help="for clients, and for who submits")
+    provision.add_argument(
+        "folder", type=Path, nargs="?", default=beside, help=f"for the kits; {beside} if left out"
+    )
+    provision.add_argument(
+        "--host", required=True, help="name under which clients reach the server"
+    )
+    provision.add_argument(
+        "--ports", type=int, nargs=2, default=[8002, 8003], help="for clients, and for who submits"
+    )
     start = commands.add_parser("start")
     start.add_argument("kit", type=Path)
     given = parser.parse_args()
@@ -41,10 +47,18 @@ def main() -> None:
 
 def _provision(given: argparse.Namespace) -> None:
     if given.folder.exists():
-        raise UserError(f"{given.folder} is there already: kits are made once, and hold keys. Name another folder.")
-    made = kits.provision(given.folder, sorted(config.load().clients), given.host, tuple(given.ports))
-    print(f"Kits, each for its owner alone: {', '.join(sorted(kit.name for kit in made.iterdir()))}, in {made}")
-    print(f"The authority's own key is in {given.folder / kits.PROJECT / 'state'}: keep it offline, or delete it.")
+        raise UserError(
+            f"{given.folder} is there already: kits are made once, and hold keys. Name another folder."
+        )
+    made = kits.provision(
+        given.folder, sorted(config.load().clients), given.host, tuple(given.ports)
+    )
+    print(
+        f"Kits, each for its owner alone: {', '.join(sorted(kit.name for kit in made.iterdir()))}, in {made}"
+    )
+    print(
+        f"The authority's own key is in {given.folder / kits.PROJECT / 'state'}: keep it offline, or delete it."
+    )
 
 
 def _start(kit: Path) -> None:

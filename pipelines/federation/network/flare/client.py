@@ -24,7 +24,9 @@ from pipelines.federation.network.server import shares_sets
 from pipelines.federation.run_spec import Run, named
 
 log = logging.getLogger("fedlens.client")
-NOT_ALLOWED = "its own parameters, records, cards or ledger do not allow it; why stands in the client's log"
+NOT_ALLOWED = (
+    "its own parameters, records, cards or ledger do not allow it; why stands in the client's log"
+)
 FAILED = "it failed; why stands in the client's log"
 
 

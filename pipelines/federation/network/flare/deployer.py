@@ -22,8 +22,14 @@ from nvflare.private.fed.utils.app_deployer import AppDeployer
 from pipelines.federation.network.flare.names import CLIENT_APP, CLIENT_FILE
 
 FOLDERS = {"config/"}
-SIGNATURES = {folder + file for folder in ("", *FOLDERS) for file in (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)}
-LARGEST_APP = 2**20  # bytes, packed and unpacked: ours has some ten thousand, most of them signatures
+SIGNATURES = {
+    folder + file
+    for folder in ("", *FOLDERS)
+    for file in (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
+}
+LARGEST_APP = (
+    2**20
+)  # bytes, packed and unpacked: ours has some ten thousand, most of them signatures
 JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as NVFlare's servers give
 NO_NAME = "the job's name is none"
 UNREADABLE = "the job cannot be read"
@@ -31,7 +37,15 @@ TOO_LARGE = "the job brings more than a job of this federation has"
 OTHER_FILES = "the job brings files that no job of this federation has"
 OTHER_PARTS = "the job asks for other components than this federation's"
 # by a zip that is none, damaged, encrypted, or packed in a way that this Python does not know; and by JSON that is none
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+)
 
 
 class Deployer(AppDeployer):
@@ -47,7 +61,11 @@ def looked_at_first(process: Callable) -> Callable:
 
     def guarded(self, request: Message, app_ctx) -> Message:
         refused = wrong_with(request.get_header(RequestHeader.JOB_ID), request.body)
-        return error_reply(f"{ERROR_MSG_PREFIX}: {refused}") if refused else process(self, request, app_ctx)
+        return (
+            error_reply(f"{ERROR_MSG_PREFIX}: {refused}")
+            if refused
+            else process(self, request, app_ctx)
+        )
 
     return guarded
 
@@ -76,7 +94,11 @@ def _wrong_within(archive: zipfile.ZipFile) -> str:
     """By what the archive says of its members, folders too; then by what they hold."""
     members = archive.infolist()
     names = [member.filename for member in members]
-    if CLIENT_FILE not in names or len(set(names)) < len(names) or set(names) - {CLIENT_FILE, *SIGNATURES, *FOLDERS}:
+    if (
+        CLIENT_FILE not in names
+        or len(set(names)) < len(names)
+        or set(names) - {CLIENT_FILE, *SIGNATURES, *FOLDERS}
+    ):
         return OTHER_FILES
     if not all(_is_plain(member) for member in members):
         return OTHER_FILES

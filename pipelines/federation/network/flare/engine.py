@@ -34,7 +34,9 @@ class Carrier:
     moment: str = ""
 
     def __post_init__(self):
-        for proxy in self.clients.values():  # all share one signal: each gets its own, which the common one sets, too
+        for proxy in (
+            self.clients.values()
+        ):  # all share one signal: each gets its own, which the common one sets, too
             proxy.backend.abort_signal = Signal(parent=proxy.backend.abort_signal)
 
     def call(self, payload: Payload) -> list[Reply]:
@@ -81,7 +83,11 @@ class Carrier:
             Lost: as `call`.
         """
         self.moment = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
-        found = dict(self._gather({_begun(self._one, client, name, arguments): client for client in self._left()}))
+        found = dict(
+            self._gather(
+                {_begun(self._one, client, name, arguments): client for client in self._left()}
+            )
+        )
         if not found:
             raise Lost("no client is left")
         return sorted(found.items())
@@ -105,7 +111,10 @@ class Carrier:
                 if error is None:
                     yield client, future.result()
                 else:
-                    self._lose(client, f"it refused: {error}" if isinstance(error, Refused) else _told(error))
+                    self._lose(
+                        client,
+                        f"it refused: {error}" if isinstance(error, Refused) else _told(error),
+                    )
             if not done:
                 pending = {future for future in pending if self._alive(asked[future], pings)}
 
@@ -125,7 +134,9 @@ class Carrier:
 
     def _lose(self, client: str, why: str) -> None:
         why = plain(why)
-        self.clients[client].backend.abort_signal.trigger(why)  # or its last call would hold up the job's end
+        self.clients[client].backend.abort_signal.trigger(
+            why
+        )  # or its last call would hold up the job's end
         if self.settings.on_loss == "fail":
             raise Lost(f"{client} was lost ({self.moment}): {why}")
         self.lost[client] = f"{self.moment}: {why}"
@@ -147,4 +158,8 @@ def _begun(function: Callable, *arguments) -> Future:
 
 def _told(error: BaseException) -> str:
     """A client of ours raises nothing: what failed then is the network, and NVFlare speaks of time-outs of hours."""
-    return "it does not answer" if isinstance(error, CollabCallError) else f"{type(error).__name__}: {error}"
+    return (
+        "it does not answer"
+        if isinstance(error, CollabCallError)
+        else f"{type(error).__name__}: {error}"
+    )

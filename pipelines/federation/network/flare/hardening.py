@@ -39,7 +39,12 @@ TO_A_JOB = (  # and what its job process does
     admin_commands.AbortTaskCommand,
     admin_commands.ByeCommand,
 )
-TELL_ERRORS = (admin, scheduler_cmds, app_deployer, dispatch)  # by secure_format_exception, into an answer
+TELL_ERRORS = (
+    admin,
+    scheduler_cmds,
+    app_deployer,
+    dispatch,
+)  # by secure_format_exception, into an answer
 
 
 def narrow(put: Callable[[object, str, object], None] = setattr) -> None:
@@ -64,7 +69,10 @@ def from_the_server_alone(process: Callable) -> Callable:
     def guarded(self, origin: str, message: Message) -> Message | None:
         sender, site = (name.partition(".")[0] for name in (origin, self.my_info.fqcn))
         if sender not in (SERVERS_CELL, site):
-            return make_reply(ReturnCode.UNAUTHENTICATED, "only the job's server is answered, and what a job needs")
+            return make_reply(
+                ReturnCode.UNAUTHENTICATED,
+                "only the job's server is answered, and what a job needs",
+            )
         return process(self, origin, message)
 
     return guarded

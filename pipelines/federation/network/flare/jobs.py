@@ -24,11 +24,22 @@ def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Fed
     """The job's folder: a description, a configuration for the server and one for clients."""
     props = {names.RUN: run.names, names.TERMS: terms}
     least = len(clients) if settings.on_loss == "fail" else 1
-    controller = {"server_obj_id": "_server", "sync_task_timeout": settings.start_timeout, "props": props}
-    meta = {"name": folder.name, "min_clients": least, "deploy_map": {"server": ["server"], "client": clients}}
+    controller = {
+        "server_obj_id": "_server",
+        "sync_task_timeout": settings.start_timeout,
+        "props": props,
+    }
+    meta = {
+        "name": folder.name,
+        "min_clients": least,
+        "deploy_map": {"server": ["server"], "client": clients},
+    }
     _json(folder / "meta.json", {**meta, "resource_spec": {}})
     workflows = [{"id": "controller", "path": names.CONTROLLER, "args": controller}]
-    served = {"workflows": workflows, "components": [{"id": "_server", "path": names.SERVER, "args": {}}]}
+    served = {
+        "workflows": workflows,
+        "components": [{"id": "_server", "path": names.SERVER, "args": {}}],
+    }
     _json(folder / "server/config/config_fed_server.json", {"format_version": 2, **served})
     _json(folder / "client" / names.CLIENT_FILE, names.CLIENT_APP)
 
@@ -57,7 +68,9 @@ def _session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
         except Exception as error:
             check()
             if time.monotonic() - began > timeout:
-                raise UserError(f"No server answers this kit within {timeout:g} s ({error}).") from None
+                raise UserError(
+                    f"No server answers this kit within {timeout:g} s ({error})."
+                ) from None
             time.sleep(POLL)
 
 
@@ -89,7 +102,9 @@ def _finished(session: Session, name: str, patience: int = 20) -> bool:
         except Exception as error:
             why = error
             time.sleep(POLL)
-    raise UserError(f"The server does not answer any more ({why}). The run may still be going on there.")
+    raise UserError(
+        f"The server does not answer any more ({why}). The run may still be going on there."
+    )
 
 
 def read(folder: Path) -> Carried:
@@ -99,12 +114,18 @@ def read(folder: Path) -> Carried:
         UserError: it failed; in the server's words.
     """
     if not (folder / names.HISTORY).exists():
-        why = (folder / names.FAILED).read_text() if (folder / names.FAILED).exists() else "its server's log says why."
+        why = (
+            (folder / names.FAILED).read_text()
+            if (folder / names.FAILED).exists()
+            else "its server's log says why."
+        )
         raise UserError(f"The federated run failed: {plain(why)}")
     told = read_json(folder / names.HISTORY)
     lost = {plain(client): plain(why) for client, why in told["lost"].items()}
     cost = {**told["cost"], **({"lost": lost} if lost else {})}
-    return Carried(History(results.load_models(folder / names.MODELS), told["curves"], cost), told["spent"])
+    return Carried(
+        History(results.load_models(folder / names.MODELS), told["curves"], cost), told["spent"]
+    )
 
 
 def _json(path: Path, content: dict) -> None:

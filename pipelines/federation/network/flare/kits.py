@@ -29,7 +29,9 @@ from pipelines.federation.network.flare.names import (
 )
 
 PROJECT = "fedlens"
-HEARTBEAT = 30.0  # seconds without one until a client counts as gone; one comes every ten. NVFlare: 600
+HEARTBEAT = (
+    30.0  # seconds without one until a client counts as gone; one comes every ten. NVFlare: 600
+)
 NEVER = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 STREAMERS = ("site_log_streamer", "log_receiver")
 
@@ -58,13 +60,22 @@ def provision(folder: Path, clients: list[str], host: str, ports: tuple[int, int
         "api_version": 3,
         "name": PROJECT,
         "participants": [
-            {"name": host, "type": "server", "org": PROJECT, "fed_learn_port": ports[0], "admin_port": ports[1]},
+            {
+                "name": host,
+                "type": "server",
+                "org": PROJECT,
+                "fed_learn_port": ports[0],
+                "admin_port": ports[1],
+            },
             *({"name": client, "type": "client", "org": client} for client in clients),
             {"name": ADMIN, "type": "admin", "org": PROJECT, "role": "project_admin"},
         ],
         "builders": [
             {"path": "nvflare.lighter.impl.workspace.WorkspaceBuilder"},
-            {"path": "nvflare.lighter.impl.static_file.StaticFileBuilder", "args": {"config_folder": "config"}},
+            {
+                "path": "nvflare.lighter.impl.static_file.StaticFileBuilder",
+                "args": {"config_folder": "config"},
+            },
             {"path": "nvflare.lighter.impl.cert.CertBuilder"},
             {"path": "nvflare.lighter.impl.signature.SignatureBuilder"},
         ],
@@ -90,8 +101,14 @@ def _keep_to_owner(folder: Path) -> None:
 def _narrow(local: Path, classes: list[str]) -> None:
     """What of NVFlare's own policy does not hold here: who may do what, and which classes a job may name."""
     resources = json.loads((local / "resources.json.default").read_text())
-    resources |= {"class_list_enforcement_mode": "enforce", "class_allow_list": classes, "allow_log_streaming": False}
-    resources["components"] = [part for part in resources["components"] if part["id"] not in STREAMERS]
+    resources |= {
+        "class_list_enforcement_mode": "enforce",
+        "class_allow_list": classes,
+        "allow_log_streaming": False,
+    }
+    resources["components"] = [
+        part for part in resources["components"] if part["id"] not in STREAMERS
+    ]
     for server in resources.get("servers", []):
         server["heart_beat_timeout"] = HEARTBEAT
     for part in resources["components"]:
@@ -103,7 +120,9 @@ def _narrow(local: Path, classes: list[str]) -> None:
             part["path"] = SERVER_LAUNCHER
     (local / "resources.json").write_text(json.dumps(resources, indent=1))
     rights = ("submit_job", "manage_job", "download_job", "view", "operate")
-    permissions = {"project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}}
+    permissions = {
+        "project_admin": {**dict.fromkeys(rights, "any"), **dict.fromkeys(NEVER, "none")}
+    }
     policy = {"format_version": "1.0", "permissions": permissions}
     (local / "authorization.json").write_text(json.dumps(policy, indent=1))
 
@@ -113,7 +132,9 @@ def settle(kit: Path) -> None:
     file = kit.resolve() / "local/resources.json"
     resources = json.loads(file.read_text())
     if "snapshot_persistor" in resources:
-        resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(file.parents[1] / "snapshots")
+        resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(
+            file.parents[1] / "snapshots"
+        )
         (manager,) = (part for part in resources["components"] if part["id"] == "job_manager")
         manager["args"]["uri_root"] = str(file.parents[1] / "jobs")
         file.write_text(json.dumps(resources, indent=1))

@@ -18,12 +18,18 @@ MODELS, HISTORY, FAILED = "models.safetensors", "history.json", "failed.txt"
 COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.network.flare"
 SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
 CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
-LAUNCHER, DEPLOYER, WORKER = f"{OURS}.launcher.Launcher", f"{OURS}.deployer.Deployer", f"{OURS}.worker"
+LAUNCHER, DEPLOYER, WORKER = (
+    f"{OURS}.launcher.Launcher",
+    f"{OURS}.deployer.Deployer",
+    f"{OURS}.worker",
+)
 SERVER_LAUNCHER, SERVER_WORKER = f"{OURS}.server_launcher.ServerLauncher", f"{OURS}.server_worker"
 
 CLIENT_FILE = "config/config_fed_client.json"
 CLIENT_APP = {  # all that a client is ever asked to run
     "format_version": 2,
-    "executors": [{"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}],
+    "executors": [
+        {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}
+    ],
     "components": [{"id": "_client", "path": CLIENT, "args": {}}],
 }

@@ -31,7 +31,11 @@ def guard(put: Callable[[object, str, object], None] = setattr) -> None:
 
     The server's own process forwards what is sent to clients and to jobs, so that it checks for all of them.
     """
-    put(FederatedServer, "_validate_auth_headers", by_certificate(FederatedServer._validate_auth_headers))
+    put(
+        FederatedServer,
+        "_validate_auth_headers",
+        by_certificate(FederatedServer._validate_auth_headers),
+    )
     put(FederatedServer, "_resolve_client_fqcn_for_auth", cell_of_token)
     close(put)
 
@@ -41,8 +45,13 @@ def by_certificate(check: Callable) -> Callable:
 
     def checked(self, message: Message) -> Message | None:
         if not is_its_own(message):
-            origin, owner = message.get_header(MessageHeaderKey.ORIGIN), message.get_prop(MessagePropKey.COMMON_NAME)
-            log.error("refused: a message of origin %.200r over the connection of %.200r", origin, owner)
+            origin, owner = (
+                message.get_header(MessageHeaderKey.ORIGIN),
+                message.get_prop(MessagePropKey.COMMON_NAME),
+            )
+            log.error(
+                "refused: a message of origin %.200r over the connection of %.200r", origin, owner
+            )
             return make_reply(ReturnCode.UNAUTHENTICATED, REFUSED)
         return check(self, message)
 
@@ -51,7 +60,10 @@ def by_certificate(check: Callable) -> Callable:
 
 def is_its_own(message: Message) -> bool:
     """Returns whether the origin of a message belongs to the certificate of the connection that it came over."""
-    origin, owner = message.get_header(MessageHeaderKey.ORIGIN), message.get_prop(MessagePropKey.COMMON_NAME)
+    origin, owner = (
+        message.get_header(MessageHeaderKey.ORIGIN),
+        message.get_prop(MessagePropKey.COMMON_NAME),
+    )
     if not isinstance(origin, str):
         return False
     sender = origin.partition(".")[0]

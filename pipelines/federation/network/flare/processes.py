@@ -39,7 +39,9 @@ class Started:
         with log.open("w") as said:
             streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
             own = {**environment(home), **more}
-            self.process = subprocess.Popen(command(kit), env=own, start_new_session=True, cwd=kit, **streams)
+            self.process = subprocess.Popen(
+                command(kit), env=own, start_new_session=True, cwd=kit, **streams
+            )
 
     @property
     def dead(self) -> bool:
@@ -69,7 +71,9 @@ def _working_in(homes: Path) -> list[int]:
 
 
 @contextmanager
-def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str, str]) -> Iterator[dict[str, Started]]:
+def started(
+    kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str, str]
+) -> Iterator[dict[str, Started]]:
     """{name: its process}, of all participants that have a home, while the block runs; then none of them is left.
 
     more: of their environments.
@@ -92,7 +96,10 @@ def started(kits: Path, homes: Mapping[str, Path], logs: Path, more: Mapping[str
 def _interruptible() -> Iterator[None]:
     """SIGTERM and SIGINT end the block as Ctrl-C does, where a script has SIGINT ignored, too: the processes are in
     sessions of their own and would be left."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:

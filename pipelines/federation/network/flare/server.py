@@ -36,7 +36,9 @@ class Server:
             write_text(folder / FAILED, str(error))
             raise
         except Exception as error:
-            write_text(folder / FAILED, f"{type(error).__name__} at the server, whose log says more")
+            write_text(
+                folder / FAILED, f"{type(error).__name__} at the server, whose log says more"
+            )
             raise
 
 
@@ -110,4 +112,6 @@ def _agree(who: str, theirs: object, ours: dict) -> None:
     """
     theirs = theirs if isinstance(theirs, dict) else {}
     if other := sorted(name for name in ours if theirs.get(name) != ours[name]):
-        raise UserError(f"{who} and the server have different parameters for this run: {', '.join(other)}.")
+        raise UserError(
+            f"{who} and the server have different parameters for this run: {', '.join(other)}."
+        )

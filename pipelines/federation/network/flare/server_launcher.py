@@ -13,5 +13,8 @@ guard()
 
 class ServerLauncher(ServerProcessJobLauncher):
     def launch_job(self, job_meta: dict, fl_ctx) -> JobHandleSpec:
-        fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)[JobProcessArgs.EXE_MODULE] = ("-m", SERVER_WORKER)
+        fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)[JobProcessArgs.EXE_MODULE] = (
+            "-m",
+            SERVER_WORKER,
+        )
         return super().launch_job(job_meta, fl_ctx)

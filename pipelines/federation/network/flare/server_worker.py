@@ -9,4 +9,6 @@ from pipelines.federation.network.flare.origins import guard
 
 if __name__ == "__main__":
     guard()
-    runpy.run_module("nvflare.private.fed.app.server.runner_process", run_name="__main__", alter_sys=True)
+    runpy.run_module(
+        "nvflare.private.fed.app.server.runner_process", run_name="__main__", alter_sys=True
+    )

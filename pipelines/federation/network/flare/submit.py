@@ -35,8 +35,12 @@ def carried(params: Params, run: Run) -> Carried:
         with network(params, *laid_out(params, [run], work), work) as running:
             return running.carry(run)
     if KIT not in os.environ:
-        raise UserError(f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit.")
-    return _read(submitted(params, run, run.terms(params), Path(os.environ[KIT]), work, lambda: None))
+        raise UserError(
+            f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit."
+        )
+    return _read(
+        submitted(params, run, run.terms(params), Path(os.environ[KIT]), work, lambda: None)
+    )
 
 
 class Network(NamedTuple):
@@ -61,7 +65,9 @@ class Network(NamedTuple):
         """
         for name, process in self.running.items():
             if process.dead and (name == HOST or self.params.federation.on_loss == "fail"):
-                raise UserError(f"The process of {name} has ended before the run did. What it said: {process.log}")
+                raise UserError(
+                    f"The process of {name} has ended before the run did. What it said: {process.log}"
+                )
 
 
 def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[str, Path]]:
@@ -72,7 +78,9 @@ def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[st
     clients = sorted(params.clients)
     kits = provision(work / "kits", clients, HOST, processes.free_ports(2))
     homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz" for run in runs])}
-    return kits, homes | {client: _home(work, client, [_own(run, client) for run in runs]) for client in clients}
+    return kits, homes | {
+        client: _home(work, client, [_own(run, client) for run in runs]) for client in clients
+    }
 
 
 @contextmanager
@@ -89,7 +97,9 @@ def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> I
     shutil.rmtree(work)
 
 
-def submitted(params: Params, run: Run, terms: dict, kit: Path, work: Path, check: Callable[[], None]) -> Path:
+def submitted(
+    params: Params, run: Run, terms: dict, kit: Path, work: Path, check: Callable[[], None]
+) -> Path:
     """The folder that the server left, fetched.
 
     check: called at every look; raises where waiting is in vain.
@@ -108,17 +118,23 @@ def _read(folder: Path) -> Carried:
     return found
 
 
-def _gather(session: Session, clients: list[str], timeout: float, check: Callable[[], None]) -> None:
+def _gather(
+    session: Session, clients: list[str], timeout: float, check: Callable[[], None]
+) -> None:
     """Waits until all clients are there.
 
     Raises:
         UserError: they are not within `timeout` seconds.
     """
     until = time.monotonic() + timeout
-    while missing := set(clients) - {client.name for client in session.get_system_info().client_info}:
+    while missing := set(clients) - {
+        client.name for client in session.get_system_info().client_info
+    }:
         check()
         if time.monotonic() > until:
-            raise UserError(f"After {timeout:g} s these clients have not come: {', '.join(sorted(missing))}.")
+            raise UserError(
+                f"After {timeout:g} s these clients have not come: {', '.join(sorted(missing))}."
+            )
         time.sleep(jobs.POLL)
 
 

@@ -9,4 +9,6 @@ from pipelines.federation.network.flare.hardening import narrow
 
 if __name__ == "__main__":
     narrow()
-    runpy.run_module("nvflare.private.fed.app.client.worker_process", run_name="__main__", alter_sys=True)
+    runpy.run_module(
+        "nvflare.private.fed.app.client.worker_process", run_name="__main__", alter_sys=True
+    )

@@ -31,12 +31,19 @@ def prepared(params, tmp_path, capfd):
 
     def run(source: str, **changes) -> str | int:
         content = {**params, "prepare": {**params["prepare"], **changes}}
-        content["profiles"] = {**params["profiles"], "own": {**params["profiles"]["own"], "source": source}}
+        content["profiles"] = {
+            **params["profiles"],
+            "own": {**params["profiles"]["own"], "source": source},
+        }
         said = ended(lambda: prepare.run(Params.model_validate(content), "own"))
         partial = tmp_path / ".scratch/partial"
         assert not partial.exists() or not list(partial.iterdir())
         out, err = capfd.readouterr()
-        assert "Warning" not in err and "\x1b" not in out and all(line.isprintable() for line in out.splitlines())
+        assert (
+            "Warning" not in err
+            and "\x1b" not in out
+            and all(line.isprintable() for line in out.splitlines())
+        )
         made = tmp_path / "data/private/own/prepared"
         if said is not None:
             assert not made.exists()

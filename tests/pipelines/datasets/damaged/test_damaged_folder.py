@@ -18,7 +18,15 @@ CLASSES = ("Bee", "ant", "cat")
 EACH = 5
 WHOLE = len(CLASSES) * EACH  # images of the undamaged folder
 TARGET = "own/ant/2.png"
-FORMATS = {"PNG": "png", "JPEG": "jpg", "BMP": "bmp", "TIFF": "tif", "WEBP": "webp", "GIF": "gif", "PPM": "pgm"}
+FORMATS = {
+    "PNG": "png",
+    "JPEG": "jpg",
+    "BMP": "bmp",
+    "TIFF": "tif",
+    "WEBP": "webp",
+    "GIF": "gif",
+    "PPM": "pgm",
+}
 
 
 @pytest.fixture
@@ -32,7 +40,9 @@ def folder(raw):
 
 
 def noise(seed: int, side: int = 24) -> Image.Image:
-    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (side, side)).astype(np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(seed).integers(0, 256, (side, side)).astype(np.uint8)
+    )
 
 
 def encoded(kind: str, image: Image.Image | None = None, **options) -> bytes:
@@ -51,7 +61,11 @@ def put(name: str, content: bytes):
 def png(width: int, height: int, rows: bytes = b"", more: bytes = b"") -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + more + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + more
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
     )
 
 
@@ -70,7 +84,11 @@ def tiff_of(width: int) -> bytes:
     directory = struct.unpack("<I", content[4:8])[0] + 2
     for entry in (directory, directory + 12):
         kind = 4 if struct.unpack("<H", content[entry + 2 : entry + 4])[0] == 4 else 3
-        content = patched(content, entry + 8, struct.pack("<I" if kind == 4 else "<HH", *([width] + [0] * (4 - kind))))
+        content = patched(
+            content,
+            entry + 8,
+            struct.pack("<I" if kind == 4 else "<HH", *([width] + [0] * (4 - kind))),
+        )
     return content
 
 
@@ -133,7 +151,10 @@ FOLDER = {
     "a pcx": (put(TARGET, encoded("PCX")), NONE),
     "an icns's head": (put(TARGET, b"icns" + bytes(60)), NONE),
     "a dicom's head": (put(TARGET, bytes(128) + b"DICM" + bytes(60)), NONE),
-    "a git lfs pointer": (put(TARGET, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"), NONE),
+    "a git lfs pointer": (
+        put(TARGET, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
+        NONE,
+    ),
     "a png's head alone": (put(TARGET, encoded("PNG")[:8]), BAD),
     "a png without pixels": (put(TARGET, png(9, 9)), BAD),
     "a png with too few pixels": (put(TARGET, png(9, 9, bytes(20))), None),
@@ -147,15 +168,30 @@ FOLDER = {
     "a png just above the limit": (put(TARGET, png(10_000, 10_001, bytes(99))), LARGE),
     "a png just below the limit": (put(TARGET, png(10_000, 9_999, bytes(99))), BAD),
     "a gif of 4 Gpx": (put(TARGET, patched(encoded("GIF"), 6, b"\xff\xff\xff\xff")), LARGE),
-    "a bmp of 4 Gpx": (put(TARGET, patched(encoded("BMP"), 18, struct.pack("<ii", 65_535, 65_535))), LARGE),
-    "a bmp of negative width": (put(TARGET, patched(encoded("BMP"), 18, struct.pack("<i", -9))), BAD),
+    "a bmp of 4 Gpx": (
+        put(TARGET, patched(encoded("BMP"), 18, struct.pack("<ii", 65_535, 65_535))),
+        LARGE,
+    ),
+    "a bmp of negative width": (
+        put(TARGET, patched(encoded("BMP"), 18, struct.pack("<i", -9))),
+        BAD,
+    ),
     "a ppm of 10 Gpx": (put(TARGET, b"P5 99999 99999 255\n" + bytes(99)), LARGE),
     "a ppm of endless digits": (put(TARGET, b"P5 " + b"9" * 5000 + b" 1 255\n"), BAD),
     "a jpeg of 4 Gpx": (put(TARGET, jpeg_of(65_000, 65_000)), LARGE),
     "a tiff of 3 Gpx": (put(TARGET, tiff_of(60_000)), LARGE),
-    "floats": (put("own/ant/f.tif", encoded("TIFF", Image.fromarray(np.ones((4, 4), np.float32)))), "8 or 16 bits"),
-    "32-bit ints": (put("own/ant/i.tif", encoded("TIFF", Image.fromarray(np.ones((4, 4), np.int32)))), "8 or 16 bits"),
-    "a format that is not read": (put("own/ant/x.heic", b"anything"), "only PNG, JPEG, BMP, TIFF, WEBP, GIF, PPM are"),
+    "floats": (
+        put("own/ant/f.tif", encoded("TIFF", Image.fromarray(np.ones((4, 4), np.float32)))),
+        "8 or 16 bits",
+    ),
+    "32-bit ints": (
+        put("own/ant/i.tif", encoded("TIFF", Image.fromarray(np.ones((4, 4), np.int32)))),
+        "8 or 16 bits",
+    ),
+    "a format that is not read": (
+        put("own/ant/x.heic", b"anything"),
+        "only PNG, JPEG, BMP, TIFF, WEBP, GIF, PPM are",
+    ),
     "a folder named as an image": (lambda raw: (raw / "own/ant/x.png").mkdir(), WHOLE),
     "a file in the place of the data set": (
         lambda raw: ((raw / "own").rename(raw / "away"), (raw / "own").touch()),
@@ -169,16 +205,28 @@ FOLDER = {
     "a mac's shadow of an image": (put("own/ant/._2.png", b"\0\5\x16\7"), WHOLE),
     "no ending": (put("own/ant/IMG_0001", encoded("PNG")), WHOLE),
     "capital ending": (put("own/ant/X.PNG", encoded("PNG")), WHOLE + 1),
-    "a link to a folder": (linked("own/dog", "cat"), "own/dog is a link, behind which DVC sees no change"),
+    "a link to a folder": (
+        linked("own/dog", "cat"),
+        "own/dog is a link, behind which DVC sees no change",
+    ),
     "a link to a folder below": (linked("own/cat/dog", "../ant"), "own/cat/dog is a link"),
     "a link to the folder above": (linked("own/cat/dog", ".."), "own/cat/dog is a link"),
     "a link to a file": (linked("own/ant/x.png", "2.png"), WHOLE + 1),
     "a link to a file elsewhere": (
-        lambda raw: ((raw.parent / "x").write_bytes(encoded("PNG")), (raw / "own/ant/x.png").symlink_to("../../../x")),
+        lambda raw: (
+            (raw.parent / "x").write_bytes(encoded("PNG")),
+            (raw / "own/ant/x.png").symlink_to("../../../x"),
+        ),
         WHOLE + 1,
     ),
-    "a link that leads nowhere": (linked("own/ant/x.png", "absent"), "x.png is no readable image (No such file"),
-    "a link in a circle": (linked("own/ant/x.png", "x.png"), "x.png is no readable image (Too many levels"),
+    "a link that leads nowhere": (
+        linked("own/ant/x.png", "absent"),
+        "x.png is no readable image (No such file",
+    ),
+    "a link in a circle": (
+        linked("own/ant/x.png", "x.png"),
+        "x.png is no readable image (Too many levels",
+    ),
     "a link to an endless device": (linked("own/ant/x.png", "/dev/zero"), WHOLE),
     "a link to a private file": (linked("own/ant/x.png", "/etc/passwd"), NONE),
     "a pipe": (piped("own/ant/x.png"), WHOLE),
@@ -186,27 +234,44 @@ FOLDER = {
     "a socket": (socket_at, WHOLE),
     "a device": (device_at, WHOLE),
     "no permission for a file": (closed(TARGET), "2.png is no readable image (Permission denied)"),
-    "no permission for a class": (closed("own/ant"), "raw/own/ant cannot be read: Permission denied."),
+    "no permission for a class": (
+        closed("own/ant"),
+        "raw/own/ant cannot be read: Permission denied.",
+    ),
     "a line break in a name": (renamed(TARGET, b"own/ant/a\nb.png"), WHOLE),
-    "a line break in a bad name": (put("own/ant/a\nError: all is well.png", b""), r"a\nError: all is well.png is no"),
+    "a line break in a bad name": (
+        put("own/ant/a\nError: all is well.png", b""),
+        r"a\nError: all is well.png is no",
+    ),
     "a terminal's command in a bad name": (
         put("own/ant/\x1b]0;x\x07\x1b[2J.png", b""),
         r"\x1b]0;x\x07\x1b[2J.png is no",
     ),
     "a terminal's command in another file": (put("own/ant/\x1b[31m.txt", b""), WHOLE),
     "a terminal's command in a class": (renamed("own/cat", b"own/cat\x1b[31m\n"), WHOLE),
-    "a name from right to left": (put("own/ant/\u202egnp.exe.png", b""), r"\u202egnp.exe.png is no"),
+    "a name from right to left": (
+        put("own/ant/\u202egnp.exe.png", b""),
+        r"\u202egnp.exe.png is no",
+    ),
     "a name that is not utf-8": (renamed(TARGET, b"own/ant/\xff\xfe.png"), WHOLE),
-    "a bad name that is not utf-8": (lambda raw: open(b"raw/own/ant/\xff.png", "wb").close(), r"\udcff.png is no"),
+    "a bad name that is not utf-8": (
+        lambda raw: open(b"raw/own/ant/\xff.png", "wb").close(),
+        r"\udcff.png is no",
+    ),
     "a class that is not utf-8": (renamed("own/cat", b"own/\xff"), WHOLE),
     "two ways to write one letter": (
-        lambda raw: [put(f"own/ant/{name}.png", encoded("PNG"))(raw) for name in ("\u00e9", "e\u0301")],
+        lambda raw: [
+            put(f"own/ant/{name}.png", encoded("PNG"))(raw) for name in ("\u00e9", "e\u0301")
+        ],
         WHOLE + 2,
     ),
     "the longest name": (put(f"own/ant/{'x' * 251}.png", encoded("PNG")), WHOLE + 1),
     "quotes and blanks": (put("own/ant/ '\"$(x) %s {0}.png", encoded("PNG")), WHOLE + 1),
     "a dash first": (put("own/ant/-rf.png", encoded("PNG")), WHOLE + 1),
-    "no folder at all": (lambda raw: (raw / "own").rename(raw / "away"), "raw/own is missing. Put a folder per class"),
+    "no folder at all": (
+        lambda raw: (raw / "own").rename(raw / "away"),
+        "raw/own is missing. Put a folder per class",
+    ),
     "an empty folder": (
         lambda raw: ((raw / "own").rename(raw / "away"), (raw / "own").mkdir()),
         "raw/own holds no folder",
@@ -221,14 +286,23 @@ FOLDER = {
         lambda raw: ((raw / "own/dog").mkdir(), put("own/dog/0.png", encoded("PNG"))(raw)),
         "The labels of own must be in [0, 2]. Got 0 to 3",
     ),
-    "an empty class too many": (lambda raw: (raw / "own/dog").mkdir(), "The 'classes' parameter of profiles.own"),
+    "an empty class too many": (
+        lambda raw: (raw / "own/dog").mkdir(),
+        "The 'classes' parameter of profiles.own",
+    ),
     "an animation": (put("own/ant/x.png", encoded("PNG", **APNG)), WHOLE + 1),
     "an animated gif": (put("own/ant/x.gif", encoded("GIF", **APNG)), WHOLE + 1),
     "several pages": (put("own/ant/x.tif", encoded("TIFF", **APNG)), WHOLE + 1),
     "one pixel": (put("own/ant/x.png", encoded("PNG", noise(1, side=1))), WHOLE + 1),
     "a line": (put("own/ant/x.png", encoded("PNG", noise(1).resize((9000, 1)))), WHOLE + 1),
-    "a broken exif": (put("own/ant/x.jpg", encoded("JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff")), None),
-    "a broken colour profile": (put("own/ant/x.png", encoded("PNG", icc_profile=b"x" * 99)), WHOLE + 1),
+    "a broken exif": (
+        put("own/ant/x.jpg", encoded("JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff")),
+        None,
+    ),
+    "a broken colour profile": (
+        put("own/ant/x.png", encoded("PNG", icc_profile=b"x" * 99)),
+        WHOLE + 1,
+    ),
     "a salt of an earlier root": (put("own/salt", bytes(99)), WHOLE),
 }
 
@@ -265,7 +339,9 @@ def test_flipped_bits_of_an_image_are_a_sentence_or_an_image(tmp_path, capfd, ki
     content, file, rng = encoded(kind), tmp_path / f"x.{FORMATS[kind]}", np.random.default_rng(0)
     refused = 0
     for position in (*range(40), *rng.integers(40, len(content), 60)):
-        file.write_bytes(patched(content, position, bytes([content[position] ^ 1 << int(position) % 8])))
+        file.write_bytes(
+            patched(content, position, bytes([content[position] ^ 1 << int(position) % 8]))
+        )
         try:
             assert image_folder.picture(file, [8, 8, 3]).shape == (8, 8, 3)
         except UserError as error:
@@ -284,8 +360,12 @@ def test_all_damages_at_once_are_told_at_once(folder, prepared):
 
 
 def test_the_root_may_be_damaged_too(params, folder, prepared):
-    assert "The 'root' parameter of prepare must be an existing folder" in prepared("folder", root="raw/absent")
-    assert "The 'root' parameter of prepare must be an existing folder" in prepared("folder", root=f"raw/{TARGET}")
+    assert "The 'root' parameter of prepare must be an existing folder" in prepared(
+        "folder", root="raw/absent"
+    )
+    assert "The 'root' parameter of prepare must be an existing folder" in prepared(
+        "folder", root=f"raw/{TARGET}"
+    )
     text = PngImagePlugin.PngInfo()
     text.add_text("Comment", "\x1b[2J")
     (folder / "own/ant/text.png").write_bytes(encoded("PNG", pnginfo=text))

@@ -39,7 +39,9 @@ def network():
 @pytest.fixture
 def in_double(monkeypatch):
     """Records as float64, so that equalities are sharp."""
-    monkeypatch.setattr(local_sgd, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1]))
+    monkeypatch.setattr(
+        local_sgd, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1])
+    )
 
 
 @pytest.fixture
@@ -54,8 +56,12 @@ def task(in_double):
     """Factory of tasks; `sizes` are the clients' numbers of records."""
 
     def make(sizes=(30, 10), seed=0, data=None) -> Task:
-        data = data or {name: made(size, number) for number, (name, size) in enumerate(zip("ab", sizes))}
-        return Task(data=data, build=linear, augmentation=None, epsilons=dict.fromkeys(data, 1.0), seed=seed)
+        data = data or {
+            name: made(size, number) for number, (name, size) in enumerate(zip("ab", sizes))
+        }
+        return Task(
+            data=data, build=linear, augmentation=None, epsilons=dict.fromkeys(data, 1.0), seed=seed
+        )
 
     return make
 
@@ -76,7 +82,10 @@ def replies():
     """{client: (w, scalars)} as replies with one weight."""
 
     def make(**values) -> list[Reply]:
-        return [Reply(name, Payload({"w": np.array([w])}, scalars)) for name, (w, scalars) in values.items()]
+        return [
+            Reply(name, Payload({"w": np.array([w])}, scalars))
+            for name, (w, scalars) in values.items()
+        ]
 
     return make
 

@@ -39,7 +39,9 @@ def update(own, factor: float = 1.0):
 
 
 def moved(reply) -> np.ndarray:
-    return np.concatenate([(reply.arrays[name] - START.arrays[name]).ravel() for name in START.arrays])
+    return np.concatenate(
+        [(reply.arrays[name] - START.arrays[name]).ravel() for name in START.arrays]
+    )
 
 
 def test_the_budget_is_checked_before_it_is_spent():
@@ -111,7 +113,9 @@ def test_momentum_stays_at_the_client_from_round_to_round():
 def test_adams_moments_stay_at_the_client_from_round_to_round(optimiser):
     """Two rounds without noise from the same weights, by hand: Adam begun anew would make of the second gradient what
     it made of the first."""
-    own = client(epsilon=math.inf, local_steps=1, optimiser=optimiser, learning_rate=0.01, sampling_rate=0.5)
+    own = client(
+        epsilon=math.inf, local_steps=1, optimiser=optimiser, learning_rate=0.01, sampling_rate=0.5
+    )
     gradients, moves = [], []
     for _ in range(2):
         moves.append(moved(update(own)))
@@ -122,7 +126,9 @@ def test_adams_moments_stay_at_the_client_from_round_to_round(optimiser):
     expected = -0.01 * mean[seen] / np.sqrt(square[seen])
     assert seen.mean() > 0.3
     np.testing.assert_allclose(moves[1][seen], expected, rtol=5e-3, atol=1e-5)
-    assert np.abs(moves[1][seen] - 0.01 * -np.sign(gradients[1][seen])).max() > 1e-3  # of an Adam begun anew
+    assert (
+        np.abs(moves[1][seen] - 0.01 * -np.sign(gradients[1][seen])).max() > 1e-3
+    )  # of an Adam begun anew
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adam_corrected"])
@@ -131,9 +137,20 @@ def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimi
     asked = {"optimiser": optimiser, "clipping": clipping, "learning_rate": 0.01}
     one, again, other = (client(seed=seed, **asked) for seed in (1, 1, 2))
     replies = [update(own) for own in (one, again, other)]
-    assert np.array_equal(moved(replies[0]), moved(replies[1])) and np.isfinite(moved(replies[0])).all()
+    assert (
+        np.array_equal(moved(replies[0]), moved(replies[1]))
+        and np.isfinite(moved(replies[0])).all()
+    )
     assert not np.array_equal(moved(replies[0]), moved(replies[2]))
-    told = {"steps", "epsilon_spent", "epsilon_by_pld", "signal_to_noise", "noise_multiplier", "clipping_norm", "left"}
+    told = {
+        "steps",
+        "epsilon_spent",
+        "epsilon_by_pld",
+        "signal_to_noise",
+        "noise_multiplier",
+        "clipping_norm",
+        "left",
+    }
     assert set(replies[0].scalars) == told
     assert -1 < replies[0].scalars["signal_to_noise"] < math.inf
 
@@ -156,7 +173,9 @@ def test_the_signal_to_noise_ratio_is_that_of_squared_norms():
     settings, multiplier = noisy.account.settings, noisy.account.noise_multiplier
     deviation = multiplier * settings.clipping_norm / settings.expected_lot
     size = sum(parameter.numel() for parameter in noisy.model.parameters())
-    assert np.mean(found) == pytest.approx(signal / (size * deviation**2), abs=4 * np.std(found) / math.sqrt(40))
+    assert np.mean(found) == pytest.approx(
+        signal / (size * deviation**2), abs=4 * np.std(found) / math.sqrt(40)
+    )
 
 
 def test_a_step_has_the_noise_that_was_entered_for_it():
@@ -173,6 +192,8 @@ def test_a_step_has_the_noise_that_was_entered_for_it():
 def test_by_proxy_the_norm_is_the_one_that_the_server_sent(clipping, norm):
     """And the noise is in proportion to it."""
     own = client(count=0, clipping=clipping, local_steps=1)
-    reply = own(Payload(START.arrays, {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2}))
+    reply = own(
+        Payload(START.arrays, {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2})
+    )
     assert reply.scalars["clipping_norm"] == norm
     assert moved(reply).std() == pytest.approx(own.account.noise_multiplier * norm / 10, rel=0.05)

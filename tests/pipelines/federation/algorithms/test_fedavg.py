@@ -35,7 +35,9 @@ def test_batches_follow_the_seed_the_client_and_the_round(task, sgd_settings, up
 
     def weights(seed, client="a", number=1):
         both = dict.fromkeys("ab", task().data["a"])  # the same records
-        return update(fedavg, task(seed=seed, data=both), settings, client, number).arrays["1.weight"]
+        return update(fedavg, task(seed=seed, data=both), settings, client, number).arrays[
+            "1.weight"
+        ]
 
     assert np.array_equal(weights(5), weights(5))
     for other in (weights(6), weights(5, "b"), weights(5, "a", 2)):

@@ -23,7 +23,9 @@ def test_the_server_follows_the_paper_by_hand(replies):
     """w = 1; a: 30 images, 6 steps, change 3; b: 10 images, 2 steps, change 1. Both moved 1/2 a step:
     effective steps 0.75 x 6 + 0.25 x 2 = 5, mean direction 1/2, so w = 1 - 2.5."""
     given = replies(a=(-2.0, {"images": 30, "steps": 6}), b=(0.0, {"images": 10, "steps": 2}))
-    assert fednova.server_step(fednova.Nova({"w": np.array([1.0])}, 0.0), given).weights["w"] == pytest.approx(-1.5)
+    assert fednova.server_step(fednova.Nova({"w": np.array([1.0])}, 0.0), given).weights[
+        "w"
+    ] == pytest.approx(-1.5)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -46,11 +48,15 @@ def test_a_run_s_momentum_reaches_the_server(task, sgd_settings, images):
     given = task(data={"a": images(40, 1), "b": images(10, 2)})
     settings = sgd_settings(momentum=0.9, rounds=1)
     sent = Payload(given.start(), {"round": 1})
-    answers = {c: fednova.client_update(sent, local=given.local(c), settings=settings) for c in "ab"}
+    answers = {
+        c: fednova.client_update(sent, local=given.local(c), settings=settings) for c in "ab"
+    }
     worth = {c: fednova.worth(answer.scalars["steps"], 0.9) for c, answer in answers.items()}
     assert worth["a"] > 2 * worth["b"] > 0
     effective = 0.8 * worth["a"] + 0.2 * worth["b"]
     after = federate("fednova", given, settings).models[1]
     for name, array in sent.arrays.items():
         moves = {c: (array - answers[c].arrays[name]) / worth[c] for c in "ab"}
-        np.testing.assert_allclose(after[name], array - effective * (0.8 * moves["a"] + 0.2 * moves["b"]), atol=1e-12)
+        np.testing.assert_allclose(
+            after[name], array - effective * (0.8 * moves["a"] + 0.2 * moves["b"]), atol=1e-12
+        )

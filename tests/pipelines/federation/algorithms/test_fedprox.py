@@ -4,7 +4,9 @@ from pipelines.config.training import Fedprox
 from pipelines.federation.algorithms import fedavg, fedprox
 
 
-def test_each_step_adds_mu_times_the_distance_from_the_global_weights(task, sgd_settings, update, gradient):
+def test_each_step_adds_mu_times_the_distance_from_the_global_weights(
+    task, sgd_settings, update, gradient
+):
     """Two full-batch steps by hand; the first begins at the centre, where the proximal gradient is 0."""
     given, settings = task(sizes=(10, 5)), sgd_settings(Fedprox, local_epochs=2, mu=0.3)
     start = given.start()
@@ -14,7 +16,9 @@ def test_each_step_adds_mu_times_the_distance_from_the_global_weights(task, sgd_
     reply = update(fedprox, given, settings)
     for name in start:
         proximal = 0.3 * (middle[name] - start[name])
-        np.testing.assert_allclose(reply.arrays[name], middle[name] - 0.5 * (second[name] + proximal), atol=1e-12)
+        np.testing.assert_allclose(
+            reply.arrays[name], middle[name] - 0.5 * (second[name] + proximal), atol=1e-12
+        )
 
 
 def test_without_the_term_it_is_fedavg_and_with_much_of_it_clients_stay(task, sgd_settings, update):
@@ -24,4 +28,6 @@ def test_without_the_term_it_is_fedavg_and_with_much_of_it_clients_stay(task, sg
     start = given.start()
     for name in start:
         assert np.array_equal(none.arrays[name], plain.arrays[name])
-        assert np.linalg.norm(strong.arrays[name] - start[name]) < np.linalg.norm(plain.arrays[name] - start[name])
+        assert np.linalg.norm(strong.arrays[name] - start[name]) < np.linalg.norm(
+            plain.arrays[name] - start[name]
+        )

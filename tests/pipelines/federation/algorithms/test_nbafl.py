@@ -51,9 +51,14 @@ def update(own, number: int = 1, weights=START):
 def test_the_rounds_together_spend_exactly_the_budget():
     own = account()
     mu = math.sqrt(3) / own.noise_multiplier
-    assert accounting.gdp_epsilon(mu=mu, delta=1e-5) == pytest.approx(3.0, abs=1e-4) and own.claim <= 3.0
+    assert (
+        accounting.gdp_epsilon(mu=mu, delta=1e-5) == pytest.approx(3.0, abs=1e-4)
+        and own.claim <= 3.0
+    )
     assert own.deviation == pytest.approx(2 * 0.5 * own.noise_multiplier)
-    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(own.claim, rel=2e-3)
+    assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(
+        own.claim, rel=2e-3
+    )
     statement = own.statement(OsEntropy())
     assert statement.guarantee == "formal" and statement.sampling == "none"
     assert statement.details["sensitivity"] == 1.0
@@ -66,7 +71,10 @@ def test_the_budget_is_checked_before_each_round():
 
 
 def test_without_noise_the_update_is_local_training_s_cut_to_the_clipping_norm():
-    free, cut = (flat(update(client(epsilon=math.inf, clipping_norm=norm)).arrays) - flat(START) for norm in (1e6, 0.1))
+    free, cut = (
+        flat(update(client(epsilon=math.inf, clipping_norm=norm)).arrays) - flat(START)
+        for norm in (1e6, 0.1)
+    )
     assert np.linalg.norm(cut) == pytest.approx(0.1, rel=1e-4) and np.linalg.norm(free) > 0.1
     np.testing.assert_allclose(cut / 0.1, free / np.linalg.norm(free), atol=1e-5)
 
@@ -79,13 +87,19 @@ def test_the_noise_is_twice_the_clipping_norm_times_the_multiplier():
 
 def test_the_printed_noise_is_the_paper_s_and_has_no_guarantee():
     """dpfl.md 3.4: epsilon 2, C 20, 25 rounds, 6,000 records: 0.40, where 2 C would ask for some 2,400."""
-    own = nbafl.account(2.0, 1e-5, settings(bound="paper", clipping_norm=20.0, rounds=25, records=6000))
+    own = nbafl.account(
+        2.0, 1e-5, settings(bound="paper", clipping_norm=20.0, rounds=25, records=6000)
+    )
     factor = math.sqrt(2 * math.log(1.25e5))
     assert own.deviation == pytest.approx(factor * 25 * (2 * 20 / 6000) / 2)
     assert own.deviation == pytest.approx(0.40, abs=5e-3)
     assert 6000 * own.deviation == pytest.approx(2400, rel=0.02)
     statement = own.statement(OsEntropy())
-    assert statement.guarantee == "none" and statement.epsilon == math.inf and "NO PRIVACY" in statement.sentence
+    assert (
+        statement.guarantee == "none"
+        and statement.epsilon == math.inf
+        and "NO PRIVACY" in statement.sentence
+    )
     assert statement.details["epsilon_claimed_by_its_paper"] == 2.0
     honest = accounting.gdp_epsilon(mu=5 * 40 / own.deviation, delta=1e-5)
     assert statement.details["epsilon_at_its_sensitivity"] == pytest.approx(honest) and honest > 1e5
@@ -97,8 +111,17 @@ def test_the_printed_way_clips_weights_not_updates():
 
 
 def test_a_client_tells_nothing_of_its_training():
-    of_its_account = {"steps", "epsilon_spent", "epsilon_by_pld", "noise_multiplier", "clipping_norm"}
-    assert set(update(client()).scalars) == {*of_its_account, "signal_to_noise"}  # the last is of what was released
+    of_its_account = {
+        "steps",
+        "epsilon_spent",
+        "epsilon_by_pld",
+        "noise_multiplier",
+        "clipping_norm",
+    }
+    assert set(update(client()).scalars) == {
+        *of_its_account,
+        "signal_to_noise",
+    }  # the last is of what was released
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 3e38])
@@ -120,7 +143,9 @@ def test_nothing_clipped_is_longer_than_the_norm(values):
 
 
 def test_the_server_takes_the_plain_mean_and_watches_public_images():
-    replies = [Reply(name, Payload({"w": np.array([value])})) for name, value in (("a", 1.0), ("b", 3.0))]
+    replies = [
+        Reply(name, Payload({"w": np.array([value])})) for name, value in (("a", 1.0), ("b", 3.0))
+    ]
     state = nbafl.step(nbafl.start({"w": np.zeros(1)}, settings()), replies)
     assert state.weights["w"] == 2.0 and state.told == {}
 
@@ -129,7 +154,9 @@ def test_the_server_takes_the_plain_mean_and_watches_public_images():
 def test_a_budget_beyond_all_measure_is_no_arithmetic_error(epsilon):
     own = account(epsilon, bound="paper")
     own.take(1)
-    assert own.spent()["epsilon_spent"] == math.inf and own.statement(OsEntropy()).guarantee == "none"
+    assert (
+        own.spent()["epsilon_spent"] == math.inf and own.statement(OsEntropy()).guarantee == "none"
+    )
 
 
 def test_what_is_told_of_a_round_is_public_and_its_ratio_has_no_bias():

@@ -54,14 +54,19 @@ def meta_gradient(local, settings):
 
 def adapted_query_loss(local, weights, settings):
     """By hand: plain gradient steps on the support set, then the query loss. No learn2learn."""
-    (x, y), (x_query, y_query) = ((part.images, part.labels) for part in pppfl.support_and_query(local, 0.3))
+    (x, y), (x_query, y_query) = (
+        (part.images, part.labels) for part in pppfl.support_and_query(local, 0.3)
+    )
     model = network()
     names = [name for name, _ in model.named_parameters()]
     values = [torch.tensor(weights[name], requires_grad=True) for name in names]
     for _ in range(settings.inner_steps):
         loss = F.cross_entropy(torch.func.functional_call(model, dict(zip(names, values)), (x,)), y)
         gradients = torch.autograd.grad(loss, values)
-        values = [(v - settings.inner_learning_rate * g).detach().requires_grad_() for v, g in zip(values, gradients)]
+        values = [
+            (v - settings.inner_learning_rate * g).detach().requires_grad_()
+            for v, g in zip(values, gradients)
+        ]
     logits = torch.func.functional_call(model, dict(zip(names, values)), (x_query,))
     return F.cross_entropy(logits, y_query), dict(zip(names, values))
 
@@ -76,7 +81,9 @@ def test_second_order_meta_gradient_equals_finite_differences(local):
                 moved = {key: array.copy() for key, array in weights.items()}
                 moved[name][index] += sign * 1e-5
                 sides.append(adapted_query_loss(local, moved, settings)[0].item())
-            assert gradient[name][index] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-8)
+            assert gradient[name][index] == pytest.approx(
+                (sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-8
+            )
 
 
 def test_first_order_is_the_query_gradient_at_the_adapted_weights_and_differs_from_second(local):
@@ -95,7 +102,9 @@ def server(settings, **weights):
 
 
 def replies(**gradients):
-    return [Reply(client, Payload({"w": np.array([g], np.float32)})) for client, g in gradients.items()]
+    return [
+        Reply(client, Payload({"w": np.array([g], np.float32)})) for client, g in gradients.items()
+    ]
 
 
 def test_plain_outer_step_is_sgd_on_the_weighted_mean_gradient():
@@ -122,7 +131,9 @@ def test_adam_carries_its_state_from_round_to_round():
 
 def test_server_step_leaves_its_input_alone():
     start = server(meta(outer_optimiser="adam"), a=1.0)
-    later = pppfl.server_step(start, replies(a=1.0))  # from here on the optimiser has a state to spoil
+    later = pppfl.server_step(
+        start, replies(a=1.0)
+    )  # from here on the optimiser has a state to spoil
     for state in (start, later):
         before = state.weights["w"].copy()
         first, second = (pppfl.server_step(state, replies(a=1.0)) for _ in range(2))
@@ -141,7 +152,9 @@ def test_cosine_cycles_restart_at_the_full_rate_and_fall_within_each():
 
 def test_a_cycle_s_length_is_rounded_up():
     """Ten rounds in four cycles: of three, three, three and one."""
-    rates = [pppfl.outer_learning_rate(meta(rounds=10, cosine=True, cycles=4), t) for t in range(1, 11)]
+    rates = [
+        pppfl.outer_learning_rate(meta(rounds=10, cosine=True, cycles=4), t) for t in range(1, 11)
+    ]
     assert [t for t, rate in enumerate(rates, 1) if rate == 0.1] == [1, 4, 7, 10]
 
 
@@ -163,10 +176,14 @@ def test_a_run_weighs_clients_by_what_their_sets_were_made_with(task, images):
     given = replace(task(data=data), epsilons=epsilons)
     for how, share in (("epsilon", 1 / (1 + math.e)), ("size_of_set", 2 / 3)):
         settings, sent = meta(rounds=1, weights=how), Payload(given.start(), {"round": 1})
-        a, b = (pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab")
+        a, b = (
+            pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"
+        )
         after = federate("pppfl", given, settings).models[1]
         for name, array in sent.arrays.items():
-            np.testing.assert_allclose(after[name], array - 0.1 * (share * a[name] + (1 - share) * b[name]), atol=1e-6)
+            np.testing.assert_allclose(
+                after[name], array - 0.1 * (share * a[name] + (1 - share) * b[name]), atol=1e-6
+            )
 
 
 def test_epsilon_weights_are_the_softmax_of_epsilon_over_rho():
@@ -181,14 +198,19 @@ def test_where_those_that_take_all_are_lost_the_others_count_alike():
 
 
 def test_infinite_epsilons_share_everything():
-    weights = pppfl.client_weights(meta(weights="epsilon"), {"a": 1.0, "b": math.inf, "c": math.inf}, {})
+    weights = pppfl.client_weights(
+        meta(weights="epsilon"), {"a": 1.0, "b": math.inf, "c": math.inf}, {}
+    )
     assert weights == {"a": 0.0, "b": 0.5, "c": 0.5}
 
 
 def test_uniform_and_size_weights():
     epsilons, sizes = {"a": 1.0, "b": 9.0}, {"a": 300, "b": 100}
     assert pppfl.client_weights(meta(), epsilons, sizes) == {"a": 0.5, "b": 0.5}
-    assert pppfl.client_weights(meta(weights="size_of_set"), epsilons, sizes) == {"a": 0.75, "b": 0.25}
+    assert pppfl.client_weights(meta(weights="size_of_set"), epsilons, sizes) == {
+        "a": 0.75,
+        "b": 0.25,
+    }
 
 
 @pytest.mark.parametrize("fraction", [1e-6, 0.999999])
@@ -215,8 +237,13 @@ def test_with_everything_off_it_is_plain_maml_with_a_mean_gradient(task, images)
     history, weights = federate("pppfl", given, settings), given.start()
     for number in (1, 2):
         sent = Payload(weights, {"round": number})
-        found = [pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"]
-        weights = {name: array - 0.1 * (found[0][name] + found[1][name]) / 2 for name, array in weights.items()}
+        found = [
+            pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"
+        ]
+        weights = {
+            name: array - 0.1 * (found[0][name] + found[1][name]) / 2
+            for name, array in weights.items()
+        }
         for name in weights:
             np.testing.assert_allclose(history.models[number][name], weights[name], atol=1e-6)
 

@@ -17,7 +17,9 @@ def test_with_zero_variates_a_client_s_first_round_is_fedavg_s(task, sgd_setting
         assert np.array_equal(reply.arrays[name], array)
 
 
-def test_after_one_full_batch_step_the_variate_is_the_gradient(task, sgd_settings, update, gradient):
+def test_after_one_full_batch_step_the_variate_is_the_gradient(
+    task, sgd_settings, update, gradient
+):
     """Option II: c_client - c + (w - w_client) / (K rate), here with all variates 0."""
     given, settings = task(sizes=(10, 5)), sgd_settings(Settings)
     server = scaffold.server(given, settings)
@@ -34,7 +36,9 @@ def test_after_several_steps_the_variate_is_the_mean_of_their_gradients(task, sg
     reply, memory = update(scaffold, given, settings, sent=server.sent, memory=None)
     assert reply.scalars["steps"] == 3
     for name, array in start.items():
-        np.testing.assert_allclose(memory[name], (array - reply.arrays[name]) / (3 * 0.5), atol=1e-12)
+        np.testing.assert_allclose(
+            memory[name], (array - reply.arrays[name]) / (3 * 0.5), atol=1e-12
+        )
 
 
 def test_a_step_goes_along_the_gradient_less_the_client_s_variate_plus_the_server_s(
@@ -43,22 +47,35 @@ def test_a_step_goes_along_the_gradient_less_the_client_s_variate_plus_the_serve
     given, settings = task(sizes=(10, 5)), sgd_settings(Settings)
     start = given.start()
     rng = np.random.default_rng(0)
-    control, own = ({name: rng.normal(size=array.shape) for name, array in start.items()} for _ in range(2))
+    control, own = (
+        {name: rng.normal(size=array.shape) for name, array in start.items()} for _ in range(2)
+    )
     server = scaffold.Scaffold(start, control, 2)
     reply, memory = update(scaffold, given, settings, sent=server.sent, memory=own)
     for name, found in gradient(given, "a", start).items():
-        np.testing.assert_allclose(reply.arrays[name], start[name] - 0.5 * (found - own[name] + control[name]))
+        np.testing.assert_allclose(
+            reply.arrays[name], start[name] - 0.5 * (found - own[name] + control[name])
+        )
         np.testing.assert_allclose(memory[name], found, atol=1e-12)  # K = 1: the gradient again
-        np.testing.assert_allclose(reply.arrays[control_variates.CONTROL + name], memory[name] - own[name], atol=1e-12)
+        np.testing.assert_allclose(
+            reply.arrays[control_variates.CONTROL + name], memory[name] - own[name], atol=1e-12
+        )
 
 
 def test_the_server_moves_its_variate_by_the_mean_change_over_all_clients(replies):
     """Two of four clients answer: c moves by half of their mean change; weights go by size."""
     given = [
-        Reply(r.client, r.payload.__class__({**r.payload.arrays, "control.w": np.array([change])}, r.payload.scalars))
+        Reply(
+            r.client,
+            r.payload.__class__(
+                {**r.payload.arrays, "control.w": np.array([change])}, r.payload.scalars
+            ),
+        )
         for r, change in zip(replies(a=(0.0, {"images": 30}), b=(4.0, {"images": 10})), (1.0, 3.0))
     ]
-    after = scaffold.server_step(scaffold.Scaffold({"w": np.zeros(1)}, {"w": np.array([10.0])}, 4), given)
+    after = scaffold.server_step(
+        scaffold.Scaffold({"w": np.zeros(1)}, {"w": np.array([10.0])}, 4), given
+    )
     assert after.weights["w"] == 1.0 and after.control["w"] == 11.0 and after.clients == 4
 
 
@@ -79,6 +96,7 @@ def _two_rounds(given, start, gradient):
     middle = {name: start[name] - 0.5 * mean[name] for name in start}
     second = {client: gradient(given, client, middle) for client in "ab"}
     return {
-        name: middle[name] - 0.5 * sum(second[client][name] - first[client][name] + mean[name] for client in "ab") / 2
+        name: middle[name]
+        - 0.5 * sum(second[client][name] - first[client][name] + mean[name] for client in "ab") / 2
         for name in start
     }

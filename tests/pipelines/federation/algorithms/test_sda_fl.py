@@ -24,12 +24,16 @@ def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sg
     given, settings = task(sizes=(10, 5)), sgd_settings(SdaFl, batch=100, confidence=0.9)
     start, local = sure_of_one(given), given.local("a")
     pool = sda_fl.shared(given)
-    reply = sda_fl.client_update(Payload(start, {"round": 1}), local=local, settings=settings, shared=pool)
+    reply = sda_fl.client_update(
+        Payload(start, {"round": 1}), local=local, settings=settings, shared=pool
+    )
     model = given.build()
     model.load_state_dict({name: torch.as_tensor(array) for name, array in start.items()})
     labels = torch.cat([local.labels, torch.ones(15, dtype=torch.int64)])
     loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, pool.images])), labels)
-    for (name, array), found in zip(start.items(), torch.autograd.grad(loss, list(model.parameters()))):
+    for (name, array), found in zip(
+        start.items(), torch.autograd.grad(loss, list(model.parameters()))
+    ):
         np.testing.assert_allclose(reply.arrays[name], array - 0.5 * found.numpy(), atol=1e-12)
     assert reply.scalars["pseudo_labelled"] == 1.0
 

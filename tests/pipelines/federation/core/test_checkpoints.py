@@ -26,7 +26,16 @@ from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
-FEDERATED = ("fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta", "pppfl_paper")
+FEDERATED = (
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+    "pppfl_paper",
+)
 
 
 class Killed(BaseException):
@@ -71,7 +80,9 @@ def network():
 
 def task(**changes):
     data = {name: made(20, ord(name)) for name in "abc"}
-    return replace(Task(data, network, None, {name: 1.0 + ord(name) % 5 for name in data}, 0), **changes)
+    return replace(
+        Task(data, network, None, {name: 1.0 + ord(name) % 5 for name in data}, 0), **changes
+    )
 
 
 def settings_of(name, **changes):
@@ -113,7 +124,9 @@ def test_what_clients_remember_is_part_of_it(at_every_round, rounds_until, tmp_p
         trained("scaffold", tmp_path)
     rounds_until(9)
     monkeypatch.setattr(InProcess, "memories", property(lambda self: {}, lambda self, kept: None))
-    assert scaffold.REMEMBERS and bytes_of(trained("scaffold", tmp_path).models) != bytes_of(whole.models)
+    assert scaffold.REMEMBERS and bytes_of(trained("scaffold", tmp_path).models) != bytes_of(
+        whole.models
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +162,9 @@ def test_a_run_of_seconds_writes_nothing(tmp_path):
     assert not (tmp_path / "unfinished").exists()
 
 
-@pytest.mark.parametrize("damage", [b"", b"no checkpoint", None], ids=["empty", "foreign", "cut off"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"no checkpoint", None], ids=["empty", "foreign", "cut off"]
+)
 def test_a_damaged_checkpoint_is_told_in_a_sentence(at_every_round, rounds_until, tmp_path, damage):
     rounds_until(3)
     with pytest.raises(Killed):
@@ -160,7 +175,9 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence(at_every_round, rounds_until
         trained("fedavg", tmp_path)
 
 
-def test_a_disk_that_is_full_leaves_the_checkpoint_before(at_every_round, rounds_until, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_leaves_the_checkpoint_before(
+    at_every_round, rounds_until, tmp_path, monkeypatch
+):
     rounds_until(3)
     with pytest.raises(Killed):
         trained("fedavg", tmp_path)
@@ -171,7 +188,10 @@ def test_a_disk_that_is_full_leaves_the_checkpoint_before(at_every_round, rounds
         raise OSError(28, "No space left on device")
 
     rounds_until(9)
-    with monkeypatch.context() as patched, pytest.raises(UserError, match="The one before it is whole"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(UserError, match="The one before it is whole"),
+    ):
         patched.setattr(checkpoints.torch, "save", full)
         trained("fedavg", tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -199,7 +219,10 @@ def noisy(folder, unfinished, kind, block, first=lambda: (state_of(BUILD()), 7))
     folder.mkdir()
     settings = kind(**{**block, "rounds": 6})
     own = {"a": 8.0, "b": 3.0}
-    accounts = {client: noisy_run.family(settings).account(epsilon, 1e-5, settings) for client, epsilon in own.items()}
+    accounts = {
+        client: noisy_run.family(settings).account(epsilon, 1e-5, settings)
+        for client, epsilon in own.items()
+    }
     data = {client: made(60, seed, side=4) for seed, client in enumerate(own)}
     sources = {client: SeededForTests(seed) for seed, client in enumerate(own)}
     noisy_run.train(data, accounts, sources, BUILD, first, made(20, 9, side=4), folder, unfinished)
@@ -222,7 +245,9 @@ def test_a_killed_noisy_run_ends_in_the_same_bytes_and_has_spent_the_same(
     assert begun[0] == 4
 
 
-def test_what_a_noisy_run_starts_from_is_drawn_once(at_every_round, cheap_at_the_end, rounds_until, tmp_path):
+def test_what_a_noisy_run_starts_from_is_drawn_once(
+    at_every_round, cheap_at_the_end, rounds_until, tmp_path
+):
     """Killed in its first round, before any checkpoint: a release that it starts from must not be drawn again."""
     drawn = []
 
@@ -248,10 +273,17 @@ def test_streams_of_test_noise_go_on_behind_what_the_start_drew(
     """A start that draws from the clients' own sources, as that from images does."""
     made_sources = []
     kind = SeededForTests
-    monkeypatch.setitem(globals(), "SeededForTests", lambda seed: made_sources.append(kind(seed)) or made_sources[-1])
+    monkeypatch.setitem(
+        globals(),
+        "SeededForTests",
+        lambda seed: made_sources.append(kind(seed)) or made_sources[-1],
+    )
 
     def first():
-        return {name: array + made_sources[-1].uniform(1).item() for name, array in state_of(BUILD()).items()}, 7
+        return {
+            name: array + made_sources[-1].uniform(1).item()
+            for name, array in state_of(BUILD()).items()
+        }, 7
 
     whole = noisy(tmp_path / "whole", None, *NOISY[case], first)
     rounds_until(last)
@@ -271,4 +303,6 @@ def test_noisy_rounds_of_other_code_are_gone_before_they_are_drawn_again(
     begun = rounds_until(0)
     with pytest.raises(Killed):
         noisy(tmp_path / "again", tmp_path / "unfinished", *NOISY["momentum"])
-    assert begun == [] and [path.name for path in (tmp_path / "unfinished").iterdir()] == ["run.first"]
+    assert begun == [] and [path.name for path in (tmp_path / "unfinished").iterdir()] == [
+        "run.first"
+    ]

@@ -31,7 +31,10 @@ def test_a_run_of_many_rounds_may_keep_its_last_model_alone():
         for alone in (False, True)
     )
     assert [model["w"].item() for model in last.models] == [6]
-    assert (last.curves, {**last.cost, "seconds": 0}) == (whole.curves, {**whole.cost, "seconds": 0})
+    assert (last.curves, {**last.cost, "seconds": 0}) == (
+        whole.curves,
+        {**whole.cost, "seconds": 0},
+    )
 
 
 def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
@@ -44,7 +47,13 @@ def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
 
     engine = InProcess({"a": spends(1.0, 1), "b": spends(3.0, 2)})
     assert rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=9, name="t").curves == [
-        {"round": 1, "signal_to_noise": 2.0, "epsilon_spent.a": 1.0, "epsilon_spent.b": 3.0, "clients": 2},
+        {
+            "round": 1,
+            "signal_to_noise": 2.0,
+            "epsilon_spent.a": 1.0,
+            "epsilon_spent.b": 3.0,
+            "clients": 2,
+        },
         {"round": 2, "signal_to_noise": 3.0, "epsilon_spent.b": 6.0, "clients": 1},
     ]
 
@@ -53,20 +62,26 @@ def test_the_loop_ends_when_every_client_has_left():
     def leaves_after_two(payload):
         return plus(1.0)(payload) if payload.scalars["round"] <= 2 else None
 
-    history = rounds.run(Server({"w": np.zeros(1)}), step, InProcess({"a": leaves_after_two}), rounds=9, name="t")
+    history = rounds.run(
+        Server({"w": np.zeros(1)}), step, InProcess({"a": leaves_after_two}), rounds=9, name="t"
+    )
     assert len(history.curves) == 2
 
 
 def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
     """Two clients, a float64 each way, three rounds; b leaves after the first, and has the last model all the same."""
-    engine = InProcess({"a": plus(1.0), "b": lambda sent: None if sent.scalars["round"] > 1 else plus(2.0)(sent)})
+    engine = InProcess(
+        {"a": plus(1.0), "b": lambda sent: None if sent.scalars["round"] > 1 else plus(2.0)(sent)}
+    )
     cost = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
     assert (cost["rounds"], cost["bytes_down"], cost["bytes_up"]) == (3, 8 * (4 + 2), 8 * 4)
     assert cost["seconds"] > 0
 
 
 def test_the_bar_shows_the_mean_loss_of_the_last_round(monkeypatch, capfd):
-    monkeypatch.setattr(rounds, "tqdm", lambda *given, **options: tqdm(*given, **{**options, "disable": False}))
+    monkeypatch.setattr(
+        rounds, "tqdm", lambda *given, **options: tqdm(*given, **{**options, "disable": False})
+    )
 
     def told(loss):
         return lambda payload: Payload(payload.arrays, {"train_loss": loss, "images": 5})

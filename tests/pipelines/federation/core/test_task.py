@@ -20,12 +20,25 @@ from pipelines.federation.core.messages import Payload
 from pipelines.federation.core.task import Remembering, Task, federate, of_clients
 from pipelines.training.tensors import THREADS
 
-FEDERATED = ("fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta", "pppfl_paper")
+FEDERATED = (
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+    "pppfl_paper",
+)
 
 
 def made(count, seed):
     rng = np.random.default_rng(seed)
-    return Images(rng.integers(0, 256, (count, 6, 6, 1)).astype(np.uint8), np.arange(count) % 3, np.arange(count))
+    return Images(
+        rng.integers(0, 256, (count, 6, 6, 1)).astype(np.uint8),
+        np.arange(count) % 3,
+        np.arange(count),
+    )
 
 
 def network():
@@ -46,7 +59,9 @@ def test_what_knows_no_noise_has_no_finite_epsilon():
     params = load()
     held = {client: range(3) for client in params.clients}
     for generator in ("gan", None):
-        assert set(of_clients(params, "digits", held, "any", generator).epsilons.values()) == {math.inf}
+        assert set(of_clients(params, "digits", held, "any", generator).epsilons.values()) == {
+            math.inf
+        }
     asked = {client: params.clients[client].epsilon for client in held}
     assert of_clients(params, "digits", held, "any", "dp_moments").epsilons == asked
 
@@ -110,10 +125,19 @@ print(hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).he
 
 def test_the_number_of_cores_decides_no_bit_of_a_network_of_convolutions():
     def digest(**environment):
-        mine = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", THREADS)}
+        mine = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("OMP_NUM_THREADS", THREADS)
+        }
         command = [sys.executable, "-c", CONVOLUTIONS]
         done = subprocess.run(
-            command, env={**mine, **environment}, cwd=ROOT, text=True, capture_output=True, check=True
+            command,
+            env={**mine, **environment},
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            check=True,
         )
         return done.stdout
 
@@ -123,7 +147,17 @@ def test_the_number_of_cores_decides_no_bit_of_a_network_of_convolutions():
 
 
 def test_a_number_of_threads_that_is_none_is_told_in_a_sentence():
-    command = [sys.executable, "-m", "stages.meta_train", "--dataset", "digits", "--generator", "gan"]
-    told = subprocess.run(command, env={**os.environ, THREADS: "all"}, cwd=ROOT, text=True, capture_output=True)
+    command = [
+        sys.executable,
+        "-m",
+        "stages.meta_train",
+        "--dataset",
+        "digits",
+        "--generator",
+        "gan",
+    ]
+    told = subprocess.run(
+        command, env={**os.environ, THREADS: "all"}, cwd=ROOT, text=True, capture_output=True
+    )
     sentence = "The environment variable FEDLENS_THREADS must be a positive int. Got 'all' instead."
     assert (told.returncode, told.stderr) == (1, f"Error: {sentence}\n")

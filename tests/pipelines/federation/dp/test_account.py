@@ -65,11 +65,17 @@ def test_the_statement_says_what_the_whole_run_costs_and_spent_what_was():
     statement = own.statement(OsEntropy())
     assert 2.9 < statement.epsilon <= 3.0 and statement.epsilon == cost(own, 6)
     assert 0 < statement.details["epsilon_by_pld_as_planned"] <= statement.epsilon
-    assert statement.guarantee == "formal" and account().statement(SeededForTests(0)).guarantee == "none"
+    assert (
+        statement.guarantee == "formal"
+        and account().statement(SeededForTests(0)).guarantee == "none"
+    )
     assert own.epsilon_spent == 0
     own.take(2)
     spent = own.spent()
-    assert spent["steps"] == 2 and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < statement.epsilon
+    assert (
+        spent["steps"] == 2
+        and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < statement.epsilon
+    )
     own.take(4)
     assert own.epsilon_spent == pytest.approx(statement.epsilon)
     assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(
@@ -78,7 +84,12 @@ def test_the_statement_says_what_the_whole_run_costs_and_spent_what_was():
 
 
 NOISE_FALLS = {"noise_control": "plateau"}
-CONTROLLED = {"noise_control": "falling_loss", "sampling_rate": 0.05, "noise_multiplier": 2.0, "local_steps": 10}
+CONTROLLED = {
+    "noise_control": "falling_loss",
+    "sampling_rate": 0.05,
+    "noise_multiplier": 2.0,
+    "local_steps": 10,
+}
 
 
 @given(factors=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
@@ -106,7 +117,9 @@ def test_a_filter_takes_nearly_all_steps_of_a_constant_run_and_then_none():
     assert own.epsilon_spent <= 2.0 < own.epsilon_spent + cost(own, 10)
 
 
-@pytest.mark.parametrize("control", [{}, {"noise_control": "scheduled", "noise_decay": 0.8}, CONTROLLED])
+@pytest.mark.parametrize(
+    "control", [{}, {"noise_control": "scheduled", "noise_decay": 0.8}, CONTROLLED]
+)
 def test_pld_on_the_way_is_an_upper_bound_close_to_pld_of_what_was_taken(control):
     settings, images = Dpsgd(**{**DPSGD, **control, "rounds": 12}), accounting.Steps(2.5, 1.0, 1)
     own, figures = accounts.account(4.0, 1e-5, settings, (images,)), []
@@ -154,7 +167,10 @@ def test_a_filtered_run_claims_its_whole_budget():
     own.take(10, 0.9)
     own.take(10, 0.8)
     spent = own.spent()
-    assert 10 < spent["steps"] == own.steps and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < 2.0
+    assert (
+        10 < spent["steps"] == own.steps
+        and 0 < spent["epsilon_by_pld"] < spent["epsilon_spent"] < 2.0
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.005, 0.2])
@@ -194,7 +210,9 @@ def test_no_factor_buys_steps_without_noise(factor):
 
 
 def test_a_rule_plans_with_the_most_steps_it_may_ask_for():
-    own = account(2.0, **{**CONTROLLED, "noise_control": "const"}, rounds=40, local_steps_rule="ratio")
+    own = account(
+        2.0, **{**CONTROLLED, "noise_control": "const"}, rounds=40, local_steps_rule="ratio"
+    )
     assert own.affordable == 268 and own.left == 268
     own.take(100)
     assert own.left == 168
@@ -238,7 +256,10 @@ BEFORE = (accounting.Steps(1.0, 1.0, 1),)  # mu = 1
 @pytest.mark.parametrize("control", ["const", "scheduled", "falling_loss"])
 def test_what_came_before_is_part_of_the_budget(control):
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.9})
-    own, alone = accounts.account(8.0, 1e-5, settings, BEFORE), accounts.account(8.0, 1e-5, settings)
+    own, alone = (
+        accounts.account(8.0, 1e-5, settings, BEFORE),
+        accounts.account(8.0, 1e-5, settings),
+    )
     assert own.first > alone.first and own.affordable >= 5
     assert sum(own.take(2) for _ in range(3)) >= 5
     assert own.taken[0] == BEFORE[0]
@@ -255,7 +276,15 @@ def test_what_came_before_is_part_of_the_budget(control):
 @pytest.mark.parametrize("rounds", [6, 60])
 def test_noise_of_ones_own_lasts_for_all_rounds_though_it_falls_after_each(control, rounds):
     """60 rounds are planned in stairs of three: by what is left at the end of each."""
-    settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.97, "noise_least": 0.01, "rounds": rounds})
+    settings = Dpsgd(
+        **{
+            **DPSGD,
+            "noise_control": control,
+            "noise_decay": 0.97,
+            "noise_least": 0.01,
+            "rounds": rounds,
+        }
+    )
     own = accounts.account(3.0, 1e-5, settings)
     assert [own.take(2, 0.97**number) for number in range(rounds)] == [2] * rounds
     assert 2.8 < own.epsilon_spent <= 3.0
@@ -287,7 +316,9 @@ def test_no_noise_of_ones_own_lets_what_came_before_pass_the_budget(control):
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_multiplier": 5.0})
     mu = accounting.gdp_mu(epsilon=3.0, delta=1e-5)
     with pytest.raises(ValueError, match="leaves nothing"):
-        accounts.account(3.0, 1e-5, settings, (accounting.Steps(1 / (math.sqrt(0.95) * mu), 1.0, 1),))
+        accounts.account(
+            3.0, 1e-5, settings, (accounting.Steps(1 / (math.sqrt(0.95) * mu), 1.0, 1),)
+        )
 
 
 def test_what_has_no_guarantee_tells_no_finite_epsilon():
@@ -295,7 +326,10 @@ def test_what_has_no_guarantee_tells_no_finite_epsilon():
     assert watched.take(2) and set(watched.running.values()) == {math.inf}
     own = account(clipping="nonprivate_oracle", allow_nonprivate=True)
     own.take(2)
-    assert own.epsilon_spent == math.inf and own.spent()["epsilon_by_pld"] == own.running["epsilon_by_pld"] == math.inf
+    assert (
+        own.epsilon_spent == math.inf
+        and own.spent()["epsilon_by_pld"] == own.running["epsilon_by_pld"] == math.inf
+    )
     for control in ({}, CONTROLLED):
         free = account(math.inf, **{**control, "noise_multiplier": None})
         free.take(2)

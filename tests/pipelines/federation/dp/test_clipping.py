@@ -103,7 +103,9 @@ def test_the_quantile_is_found_by_a_client_whose_lots_are_a_seventh_of_the_expec
 @pytest.mark.parametrize("quantile", [0.2, 0.5, 0.9])
 def test_no_record_moves_the_second_sum_by_more_than_its_sensitivity(quantile):
     own = clip("quantile", clipping_quantile=quantile)
-    numbers = own.extra.of(torch.tensor([0.0, 0.5, 0.6, math.nan, math.inf], dtype=torch.float64), 0.5)
+    numbers = own.extra.of(
+        torch.tensor([0.0, 0.5, 0.6, math.nan, math.inf], dtype=torch.float64), 0.5
+    )
     assert numbers.abs().max().item() == pytest.approx(own.extra.sensitivity)
 
 
@@ -142,7 +144,9 @@ def test_the_printed_scalar_rule_is_the_factor_times_the_noisy_mean_of_clipped_n
         own = clip("paper_scalar", clipping_noise=1.5)
         own.adapt(torch.full((10,), 9.0).double(), 0.01, generator(seed))
         draws.append(own.norm * 10.0)
-    assert np.std(draws) == pytest.approx(1.5 * own._own(0.01) * 0.5, rel=0.05)  # in the norms' own units: s C
+    assert np.std(draws) == pytest.approx(
+        1.5 * own._own(0.01) * 0.5, rel=0.05
+    )  # in the norms' own units: s C
 
 
 def test_the_printed_vector_rule_follows_the_released_gradient():
@@ -156,9 +160,18 @@ def test_neither_printed_rule_stays_where_the_gradients_are():
     for factor, edge in ((1.0, 0.5 * RANGE), (0.01, 0.5 / RANGE)):
         own = clip("paper_vector", clipping_factor=factor)
         for _ in range(40):
-            own.adapt(torch.ones(78).double(), 1.1, generator(), released=math.sqrt(26010) * 1.1 / 78 * own.norm)
+            own.adapt(
+                torch.ones(78).double(),
+                1.1,
+                generator(),
+                released=math.sqrt(26010) * 1.1 / 78 * own.norm,
+            )
         assert own.norm == pytest.approx(edge)
-    rng, own, stream = np.random.default_rng(0), clip("paper_scalar", clipping_norm=1.0, expected_lot=78.0), generator()
+    rng, own, stream = (
+        np.random.default_rng(0),
+        clip("paper_scalar", clipping_norm=1.0, expected_lot=78.0),
+        generator(),
+    )
     for _ in range(2000):
         own.adapt(torch.from_numpy(rng.lognormal(1.0, 0.5, rng.binomial(6000, 0.013))), 6.0, stream)
     assert own.norm < 1e-3, "a random walk that drifts down"
@@ -170,7 +183,12 @@ def test_the_servers_norm_is_followed_by_proxy_alone_and_within_range():
         own.follow(0.25)
         assert own.norm == expected
     own = clip("proxy")
-    for sent, held in ((1e30, 0.5 * RANGE), (0.0, 0.5 / RANGE), (math.nan, 0.5), (-1.0, 0.5 / RANGE)):
+    for sent, held in (
+        (1e30, 0.5 * RANGE),
+        (0.0, 0.5 / RANGE),
+        (math.nan, 0.5),
+        (-1.0, 0.5 / RANGE),
+    ):
         own.follow(sent)
         assert own.norm == pytest.approx(held)
         assert own.deviation(2.0) == 2.0 * own.norm

@@ -62,7 +62,9 @@ def test_mended_it_is_always_one_or_two_where_nothing_is_lost_between_clients(ow
     """dpfl.md 4.3: in [1.22, 1.58]."""
     found = local_steps.paper_corrected(settings("paper_corrected"), replace(own, loss_gap=0.0))
     assert 1.2 < found < 1.59
-    assert local_steps.paper(settings("paper"), own) > local_steps.paper_corrected(settings("paper_corrected"), own)
+    assert local_steps.paper(settings("paper"), own) > local_steps.paper_corrected(
+        settings("paper_corrected"), own
+    )
 
 
 @given(own=facts, spread=st.floats(0, 5), distance=st.floats(0.1, 10))
@@ -81,7 +83,9 @@ def test_no_rule_outruns_the_budget_or_its_bounds(rule):
     how = settings(rule, most_local_steps=7)
     for left, rounds in ((0, 5), (3, 10), (30, 10), (1000, 1), (5, 0)):
         tau = following(how, replace(BASE, steps_left=left, rounds_left=rounds))
-        assert isinstance(tau, int) and 1 <= tau <= min(7, max(1, math.floor(left / max(1, rounds) + 0.5)))
+        assert isinstance(tau, int) and 1 <= tau <= min(
+            7, max(1, math.floor(left / max(1, rounds) + 0.5))
+        )
 
 
 def test_where_rounds_are_plenty_every_rule_says_one():
@@ -97,7 +101,9 @@ def test_fixed_is_fixed():
 def test_ratio_spends_the_budget_in_the_rounds_that_are_left():
     left, taken = 267, []
     for rounds in range(40, 0, -1):
-        tau = min(left, following(settings("ratio"), replace(BASE, steps_left=left, rounds_left=rounds)))
+        tau = min(
+            left, following(settings("ratio"), replace(BASE, steps_left=left, rounds_left=rounds))
+        )
         taken.append(tau)
         left -= tau
     assert left == 0 and set(taken) <= {6, 7}
@@ -121,7 +127,10 @@ def test_one_client_alone_shows_no_slope(rule):
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 def test_a_model_that_diverges_leaves_the_ratio(rule, broken):
     weights, slope = [np.zeros(2), np.ones(2), np.full(2, 0.5)], np.array([1.0, -1.0])
-    for losses, slopes in (([broken, 1.0, broken], [slope] * 3), ([1.0] * 3, [slope, slope * broken, slope])):
+    for losses, slopes in (
+        ([broken, 1.0, broken], [slope] * 3),
+        ([1.0] * 3, [slope, slope * broken, slope]),
+    ):
         seen = local_steps.measured(weights, losses, slopes)
         assert following(settings(rule), Facts(tau=3, steps_left=50, rounds_left=10, **seen)) == 5
 

@@ -53,12 +53,20 @@ def test_falling_loss_is_equation_nine(losses):
 
 
 def test_a_plateau_is_a_fall_below_the_threshold_or_a_rise():
-    assert factors("plateau", [3.0, 2.0, 1.9995, 2.5, 2.0], noise_threshold=1e-3) == [1, 1, 0.5, 0.25, 0.25]
+    assert factors("plateau", [3.0, 2.0, 1.9995, 2.5, 2.0], noise_threshold=1e-3) == [
+        1,
+        1,
+        0.5,
+        0.25,
+        0.25,
+    ]
 
 
 def test_noise_falls_no_further_than_a_gate_between_machines_lets_pass():
     least = factors("plateau", [1.0] * 40)[-1]
-    Gate(lambda payload: None, {}, rounds=1).answer(Payload({}, {"round": 1, "noise_factor": least}))
+    Gate(lambda payload: None, {}, rounds=1).answer(
+        Payload({}, {"round": 1, "noise_factor": least})
+    )
 
 
 @pytest.mark.parametrize("control", ["falling_loss", "plateau"])

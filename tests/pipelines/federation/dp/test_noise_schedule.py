@@ -21,7 +21,9 @@ def scheduled(epsilon: float = 3.0, **changes) -> Scheduled:
 def test_the_plan_spends_the_budget_and_is_costed_step_by_step():
     own = scheduled()
     by_hand = [Steps(own.first * 0.9 ** (step // 2), 0.3, 1) for step in range(12)]
-    assert own.claim == pytest.approx(accounting.schedule_epsilon(schedule=by_hand, delta=1e-5), rel=1e-9)
+    assert own.claim == pytest.approx(
+        accounting.schedule_epsilon(schedule=by_hand, delta=1e-5), rel=1e-9
+    )
     assert 2.99 < own.claim <= 3.0 and own.affordable == 12
 
 

@@ -40,7 +40,9 @@ def test_adam_is_torch_s():
 
 
 def test_without_noise_the_corrected_adam_is_adam():
-    assert run("adam_corrected", GRADIENTS, [0.0] * 4) == pytest.approx(run("adam", GRADIENTS, [0.0] * 4), rel=1e-6)
+    assert run("adam_corrected", GRADIENTS, [0.0] * 4) == pytest.approx(
+        run("adam", GRADIENTS, [0.0] * 4), rel=1e-6
+    )
 
 
 def test_the_corrected_adam_by_hand():
@@ -81,10 +83,14 @@ def test_the_floor_by_hand_where_variances_differ():
     """Two steps, whose gradients are zero and next to nothing."""
     first, second = run("adam_corrected", [0.0, 1e-3], [1.0, 0.25])
     deviation = np.sqrt(2 * (0.000999**2 * 1.0 + 0.001**2 * 0.25**2)) / (1 - 0.999**2)
-    assert second - first == pytest.approx(-0.1 * (0.1 * 1e-3 / (1 - 0.9**2)) / np.sqrt(3 * deviation))
+    assert second - first == pytest.approx(
+        -0.1 * (0.1 * 1e-3 / (1 - 0.9**2)) / np.sqrt(3 * deviation)
+    )
 
 
-@pytest.mark.parametrize("variances", [[4.0] * 300, list(0.98 ** np.arange(100)), [25.0] * 5 + [0.01] * 50])
+@pytest.mark.parametrize(
+    "variances", [[4.0] * 300, list(0.98 ** np.arange(100)), [25.0] * 5 + [0.01] * 50]
+)
 def test_the_floor_follows_what_chance_leaves_of_noise(variances):
     """Of weights that see noise alone hardly one is above it, whatever became of the noise; many are above a third."""
     weight = torch.nn.Parameter(torch.zeros(20_000))

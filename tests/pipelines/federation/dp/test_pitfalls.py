@@ -35,13 +35,17 @@ def test_a_lot_is_poisson_at_the_rate_that_was_accounted(monkeypatch):
     sizes, often = np.sum(lots, axis=1), np.sum(lots, axis=0)
     assert sizes.mean() == pytest.approx(26, abs=4 * math.sqrt(26 / 1000))
     assert sizes.var() == pytest.approx(26 * 0.987, rel=0.2)
-    assert often.var() == pytest.approx(13 * 0.987, rel=0.15), "records are drawn apart from each other"
+    assert often.var() == pytest.approx(13 * 0.987, rel=0.15), (
+        "records are drawn apart from each other"
+    )
 
 
 def test_no_two_clients_share_a_stream():
     """Equal noise would cancel in the difference of two replies, and would not average out."""
     params = load(ROOT / "params.yaml")
-    params = params.model_copy(update={"privacy": params.privacy.model_copy(update={"noise": "seeded_for_tests"})})
+    params = params.model_copy(
+        update={"privacy": params.privacy.model_copy(update={"noise": "seeded_for_tests"})}
+    )
     draws = {
         tuple(own.source(params, "digits", name, client).normal((4,)))
         for client in params.clients
@@ -54,7 +58,12 @@ def test_no_two_clients_share_a_stream():
 def test_forty_shards_give_three_or_four_labels_and_four_hundred_nearly_all(pieces, few):
     """Adap DP-FL and DPFL-AGN print 400 shards and 40 a client, and describe 40 and 4."""
     labels = np.repeat(np.arange(10), 6000)
-    asked = {"scheme": "shards", "clients": [f"c{n}" for n in range(10)], "alpha": 0.5, "shards_per_client": pieces}
+    asked = {
+        "scheme": "shards",
+        "clients": [f"c{n}" for n in range(10)],
+        "alpha": 0.5,
+        "shards_per_client": pieces,
+    }
     asked |= {"min_records": 10, "validation_fraction": 0.1, "test_fraction": 0.1, "small": None}
     parts = partitions.deal(labels, Partition.model_validate(asked), np.random.default_rng(0))
     assert {len(part) for part in parts.values()} == {6000}
@@ -70,12 +79,22 @@ def test_noisy_training_imports_no_engine_of_somebody_else():
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"])
 def test_no_network_mixes_records(name):
     model = classifiers.build(name, shape=(28, 28, 1), classes=10, seed=0)
-    assert not [module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._NormBase)]
-    assert not [module for module in model.modules() if isinstance(module, torch.nn.modules.dropout._DropoutNd)]
+    assert not [
+        module
+        for module in model.modules()
+        if isinstance(module, torch.nn.modules.batchnorm._NormBase)
+    ]
+    assert not [
+        module
+        for module in model.modules()
+        if isinstance(module, torch.nn.modules.dropout._DropoutNd)
+    ]
 
 
 @pytest.mark.parametrize("rule", ["ratio", "paper", "paper_corrected", "local_sgd"])
 def test_where_rounds_are_not_scarce_every_rule_takes_one_step(rule):
     settings = Dpsgd(**{**DPSGD, "local_steps_rule": rule, "noise_multiplier": 2.0, "rounds": 300})
-    facts = Facts(tau=1, steps_left=250, rounds_left=299, slope=1.0, loss_gap=1.0, spread=1.0, size=100)
+    facts = Facts(
+        tau=1, steps_left=250, rounds_left=299, slope=1.0, loss_gap=1.0, spread=1.0, size=100
+    )
     assert following(settings, facts) == 1

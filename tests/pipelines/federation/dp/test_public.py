@@ -22,10 +22,14 @@ def test_losses_and_slopes_in_parts_are_those_of_all_images(monkeypatch, at_once
     points, losses, slopes = public.Public(spare, images).probe(states)
     for number, model in enumerate(models):
         loss = F.cross_entropy(model(tensors(images)[0]), tensors(images)[1])
-        slope = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))])
+        slope = torch.cat(
+            [part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))]
+        )
         assert losses[number] == pytest.approx(loss.item(), rel=1e-6)
         np.testing.assert_allclose(slopes[number], slope.numpy(), atol=1e-7)
-        np.testing.assert_array_equal(points[number], torch.cat([p.flatten() for p in model.parameters()]).detach())
+        np.testing.assert_array_equal(
+            points[number], torch.cat([p.flatten() for p in model.parameters()]).detach()
+        )
 
 
 @pytest.mark.parametrize("asked, count", [(3, 3), (8, 8), (100, 8), (None, 8)])
@@ -36,4 +40,6 @@ def test_a_model_is_scored_on_as_many_as_asked_evenly_from_all(asked, count):
     rows = {3: [0, 2, 5], 8: list(range(8))}[count]
     loss = F.cross_entropy(model(tensors(images)[0][rows]), tensors(images)[1][rows]).item()
     spare = classifiers.build("mlp", shape=(6, 6, 1), classes=10, seed=0)
-    assert public.Public(spare, images).validate(state_of(model), asked)[0] == pytest.approx(loss, rel=1e-6)
+    assert public.Public(spare, images).validate(state_of(model), asked)[0] == pytest.approx(
+        loss, rel=1e-6
+    )

@@ -19,7 +19,12 @@ from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
 
 EARLIER = 1.6  # epsilon
-SIZES = {"a": 30, "b": 0, "c": 90, "d": 12}  # of c an expected lot is 45, of all together 66: one pass
+SIZES = {
+    "a": 30,
+    "b": 0,
+    "c": 90,
+    "d": 12,
+}  # of c an expected lot is 45, of all together 66: one pass
 
 
 def network():
@@ -43,10 +48,18 @@ def answers(engine: InProcess, rounds: int = 4, variates: bool = False) -> list[
     weights, found = state_of(network()), []
     steps = engine.handlers["a"].account.settings.local_steps
     for number in range(rounds):
-        control = named({name: np.full_like(array, 0.01 * number) for name, array in weights.items()})
-        asked = {"noise_factor": 0.9**number, "local_steps": steps, "clipping_norm": 0.5 * 0.8**number}
+        control = named(
+            {name: np.full_like(array, 0.01 * number) for name, array in weights.items()}
+        )
+        asked = {
+            "noise_factor": 0.9**number,
+            "local_steps": steps,
+            "clipping_norm": 0.5 * 0.8**number,
+        }
         replies = engine.call(Payload({**weights, **(control if variates else {})}, asked))
-        found.append([(reply.client, reply.payload.arrays, reply.payload.scalars) for reply in replies])
+        found.append(
+            [(reply.client, reply.payload.arrays, reply.payload.scalars) for reply in replies]
+        )
         if replies:
             weights, _ = parted(weighted_mean(replies, [1.0] * len(replies)))
     return found
@@ -95,9 +108,15 @@ def test_who_has_left_is_not_drawn_for_and_no_one_else_notices(first_to_go):
     rest = [client for client in sorted(SIZES) if client != first_to_go]
     assert there[0] == sorted(SIZES) and rest in there and there[-1] == []
     gone, stayed = (engine.handlers[first_to_go] for engine in engines)
-    assert gone.account.steps == stayed.account.steps and gone.account.steps > 3 and gone.account.steps % 3
+    assert (
+        gone.account.steps == stayed.account.steps
+        and gone.account.steps > 3
+        and gone.account.steps % 3
+    )
     for client in SIZES:
-        assert engines[0].handlers[client].noise.position == engines[1].handlers[client].noise.position
+        assert (
+            engines[0].handlers[client].noise.position == engines[1].handlers[client].noise.position
+        )
 
 
 def test_small_lots_share_a_pass_and_later_steps_do_not(monkeypatch):

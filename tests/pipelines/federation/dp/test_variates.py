@@ -28,7 +28,9 @@ ASKED = {"noise_factor": 1.0, "local_steps": 2}
 
 def client(epsilon: float = 3.0, **changes) -> dpsgd.Client:
     rng = np.random.default_rng(0)
-    data = Images(rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8), rng.integers(0, 10, 30), np.arange(30))
+    data = Images(
+        rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8), rng.integers(0, 10, 30), np.arange(30)
+    )
     settings = Dpsgd(**{**DPSGD, "control_variates": True, **changes})
     return dpsgd.Client(network(), data, dpsgd.account(epsilon, 1e-5, settings), SeededForTests(0))
 
@@ -39,15 +41,26 @@ def test_with_zero_variates_the_first_round_is_dp_sgd_s():
     weights, change = parted(with_them.arrays)
     for name, array in without.arrays.items():
         np.testing.assert_allclose(weights[name], array, atol=1e-6)
-    for name, array in change.items():  # plain steps of rate 1: what was moved is the sum of the released gradients
+    for (
+        name,
+        array,
+    ) in (
+        change.items()
+    ):  # plain steps of rate 1: what was moved is the sum of the released gradients
         np.testing.assert_allclose(array, (START[name] - weights[name]) / 2, atol=1e-5)
 
 
 def test_a_step_goes_along_the_released_gradient_less_the_clients_variate_plus_the_servers():
-    own, plain = client(epsilon=math.inf, sampling_rate=0.999), client(epsilon=math.inf, sampling_rate=0.999)
+    own, plain = (
+        client(epsilon=math.inf, sampling_rate=0.999),
+        client(epsilon=math.inf, sampling_rate=0.999),
+    )
     lot = torch.ones(30, dtype=torch.bool)
     rng = np.random.default_rng(1)
-    control, mine = ({name: rng.normal(size=a.shape).astype(np.float32) for name, a in START.items()} for _ in "ab")
+    control, mine = (
+        {name: rng.normal(size=a.shape).astype(np.float32) for name, a in START.items()}
+        for _ in "ab"
+    )
     own.variate.own = mine
     own.variate.begin(control)
     own.noisy_step(lot), plain.noisy_step(lot)
@@ -67,7 +80,8 @@ def test_the_server_moves_its_variate_by_the_share_of_clients_that_answered():
     assert set(state.sent) == {"w", "control.w"}
     told = {"left": 10, "noise_multiplier": 2.0, "clipping_norm": 0.5}
     replies = [
-        Reply(c, Payload({"w": np.ones(1), "control.w": np.array([v])}, told)) for c, v in (("a", 2.0), ("b", 6.0))
+        Reply(c, Payload({"w": np.ones(1), "control.w": np.array([v])}, told))
+        for c, v in (("a", 2.0), ("b", 6.0))
     ]
     state = dpsgd_server.step(state, replies)
     assert state.control["w"] == 4.0 * 2 / 4 and state.weights["w"] == 1.0
@@ -80,13 +94,23 @@ def test_variates_draw_clients_with_different_labels_together():
     def ends(control_variates: bool) -> float:
         rng = np.random.default_rng(0)
         settings = Dpsgd(
-            **{**DPSGD, "control_variates": control_variates, "local_steps": 20, "sampling_rate": 0.999}
+            **{
+                **DPSGD,
+                "control_variates": control_variates,
+                "local_steps": 20,
+                "sampling_rate": 0.999,
+            }
             | {"rounds": 6, "expected_lot": 30.0, "clipping_norm": 10.0, "learning_rate": 0.02}
         )
         pixels = rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8)
-        data = {c: Images(pixels, np.full(30, label), np.arange(30)) for c, label in (("a", 0), ("b", 1))}
+        data = {
+            c: Images(pixels, np.full(30, label), np.arange(30))
+            for c, label in (("a", 0), ("b", 1))
+        }
         clients = {
-            c: dpsgd.Client(network(), own, dpsgd.account(math.inf, 1e-5, settings), SeededForTests(0))
+            c: dpsgd.Client(
+                network(), own, dpsgd.account(math.inf, 1e-5, settings), SeededForTests(0)
+            )
             for c, own in data.items()
         }
         state = dpsgd_server.start(START, settings, clients=2)

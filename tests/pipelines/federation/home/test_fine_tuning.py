@@ -23,7 +23,10 @@ def images(count, seed):
     return Images(pixels.astype(np.uint8), labels, np.arange(count))
 
 
-SHARDS = {name: Shard(images(40, i), images(20, i + 10), images(30, i + 20)) for i, name in enumerate("ab")}
+SHARDS = {
+    name: Shard(images(40, i), images(20, i + 10), images(30, i + 20))
+    for i, name in enumerate("ab")
+}
 EVERYONE = images(50, 99)
 
 
@@ -35,21 +38,32 @@ def test_fine_tuning_helps_and_leaves_the_initial_model_alone():
     )
     assert all(np.array_equal(initial[name], before[name]) for name in initial)
     for client in SHARDS:
-        assert homes.results[client]["after"]["accuracy"] > 0.9 > homes.results[client]["before"]["accuracy"]
+        assert (
+            homes.results[client]["after"]["accuracy"]
+            > 0.9
+            > homes.results[client]["before"]["accuracy"]
+        )
         assert not np.array_equal(homes.personal[client]["1.weight"], initial["1.weight"])
     assert homes.seconds > 0
 
 
 def test_each_client_starts_from_its_own_model_and_answers_for_its_own_parts():
-    settings = SETTINGS.model_copy(update={"epochs": 1, "learning_rate": 1e-9})  # what comes in goes out
-    own = {name: state_of(classifiers.build("mlp", shape=(4, 4, 1), classes=2, seed=i)) for i, name in enumerate("ab")}
+    settings = SETTINGS.model_copy(
+        update={"epochs": 1, "learning_rate": 1e-9}
+    )  # what comes in goes out
+    own = {
+        name: state_of(classifiers.build("mlp", shape=(4, 4, 1), classes=2, seed=i))
+        for i, name in enumerate("ab")
+    }
     homes = fine_tuning.at_home(own, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
     for client, shard in SHARDS.items():
         model = with_state(BUILD(), own[client])
         assert np.allclose(homes.personal[client]["1.weight"], own[client]["1.weight"], atol=1e-6)
         assert homes.results[client]["validation"] == scores(model, shard.validation)["accuracy"]
         assert homes.correct[client].dtype == bool
-        assert np.array_equal(homes.correct[client], predictions(model, shard.test) == shard.test.labels)
+        assert np.array_equal(
+            homes.correct[client], predictions(model, shard.test) == shard.test.labels
+        )
         assert homes.correct[client].mean() == homes.results[client]["after"]["accuracy"]
 
 
@@ -57,7 +71,9 @@ def test_each_client_starts_from_its_own_model_and_answers_for_its_own_parts():
 BY_ROUND = {0: (0.99, 0.99, 1.0), 2: (0.7, 0.6, 0.8), 4: (0.9, 0.8, 0.7), 5: (0.8, 0.75, 0.8)}
 
 
-def outcome(monkeypatch, rounds: int, every: int | None, shared_every: int | None = None) -> fine_tuning.Outcome:
+def outcome(
+    monkeypatch, rounds: int, every: int | None, shared_every: int | None = None
+) -> fine_tuning.Outcome:
     """Of models whose scores are those of BY_ROUND."""
 
     def entry(accuracy, validation):
@@ -73,7 +89,9 @@ def outcome(monkeypatch, rounds: int, every: int | None, shared_every: int | Non
     monkeypatch.setattr(fine_tuning, "at_home", at_home)
     models = [{"round": np.array(number)} for number in range(rounds + 1)]
     settings = SETTINGS.model_copy(update={"every": every, "shared_every": shared_every})
-    return fine_tuning.through_rounds(models, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
+    return fine_tuning.through_rounds(
+        models, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0
+    )
 
 
 def test_the_result_is_the_last_round_and_bmta_the_best_over_trained_rounds(monkeypatch):
@@ -93,26 +111,42 @@ def test_the_selected_round_is_the_earliest_best_by_validation_and_never_by_test
         {"round": 2, "mean_accuracy": 0.65, "worst": 0.6, "macro_f1": 0.55}
     )
     assert found.summary["candidates"] == 3
-    assert [row["accuracy_validation"] for row in found.curve] == pytest.approx([1.0, 0.8, 0.7, 0.8])
+    assert [row["accuracy_validation"] for row in found.curve] == pytest.approx(
+        [1.0, 0.8, 0.7, 0.8]
+    )
 
 
-def test_without_every_the_last_round_alone_is_fine_tuned_and_is_all_there_is_to_select(monkeypatch):
+def test_without_every_the_last_round_alone_is_fine_tuned_and_is_all_there_is_to_select(
+    monkeypatch,
+):
     found = outcome(monkeypatch, rounds=5, every=None)
     assert [row["round"] for row in found.curve] == [5]
     assert found.summary["candidates"] == 1
     assert found.summary["selected"]["round"] == 5
-    assert found.summary["bmta"] == found.summary["selected"]["mean_accuracy"] == pytest.approx(0.775)
+    assert (
+        found.summary["bmta"] == found.summary["selected"]["mean_accuracy"] == pytest.approx(0.775)
+    )
 
 
 def test_rounds_between_have_what_their_shared_model_is_worth_and_select_nothing(monkeypatch):
     monkeypatch.setattr(
-        fine_tuning, "on_everyone", lambda initial, *a, **k: {c: int(initial[c]["round"]) for c in "ab"}
+        fine_tuning,
+        "on_everyone",
+        lambda initial, *a, **k: {c: int(initial[c]["round"]) for c in "ab"},
     )
     found = outcome(monkeypatch, rounds=5, every=None, shared_every=2)
     assert found.curve[:3] == [{"round": number, "global_accuracy": number} for number in (0, 2, 4)]
-    assert found.curve[3]["round"] == 5 and found.summary == outcome(monkeypatch, rounds=5, every=None).summary
+    assert (
+        found.curve[3]["round"] == 5
+        and found.summary == outcome(monkeypatch, rounds=5, every=None).summary
+    )
     tuned = outcome(monkeypatch, rounds=5, every=4, shared_every=2).curve
-    assert [("accuracy_after" in row, row["round"]) for row in tuned] == [(True, 0), (False, 2), (True, 4), (True, 5)]
+    assert [("accuracy_after" in row, row["round"]) for row in tuned] == [
+        (True, 0),
+        (False, 2),
+        (True, 4),
+        (True, 5),
+    ]
 
 
 def test_a_model_is_scored_once_for_all_who_start_from_it(monkeypatch):
@@ -126,7 +160,9 @@ def test_a_model_is_scored_once_for_all_who_start_from_it(monkeypatch):
 @pytest.mark.parametrize("every", [2, None])
 def test_a_method_without_rounds_has_one_row(every):
     settings = SETTINGS.model_copy(update={"every": every})
-    found = fine_tuning.through_rounds([state_of(BUILD())], SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
+    found = fine_tuning.through_rounds(
+        [state_of(BUILD())], SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0
+    )
     assert len(found.curve) == 1
     assert found.summary["bmta"] == found.curve[0]["accuracy_after"]
     assert (found.summary["selected"]["round"], found.summary["candidates"]) == (0, 1)
@@ -136,7 +172,9 @@ def test_the_last_model_of_many_rounds_is_told_as_that_round():
     settings = SETTINGS.model_copy(update={"every": 1, "shared_every": 1})
     asked = {"build": BUILD, "settings": settings, "seed": 0}
     found = fine_tuning.through_rounds([state_of(BUILD())], SHARDS, EVERYONE, **asked, first=40)
-    assert [row["round"] for row in found.curve] == [40] and found.summary["selected"]["round"] == 40
+    assert [row["round"] for row in found.curve] == [40] and found.summary["selected"][
+        "round"
+    ] == 40
 
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_order_of_clients():

@@ -46,7 +46,8 @@ def settings(**changes):
 
 def newcomers(names="ab", records=20):
     return {
-        name: Shard(made(records, ord(name), PRIVATE), made(5, 50, PRIVATE), made(40, 60, PRIVATE)) for name in names
+        name: Shard(made(records, ord(name), PRIVATE), made(5, 50, PRIVATE), made(40, 60, PRIVATE))
+        for name in names
     }
 
 
@@ -55,12 +56,20 @@ EVERYONE = made(60, 99, 0)
 
 def study(given=None, homes=None, seed=0, **changes):
     return new_clients.study(
-        given or task(), homes or newcomers(), EVERYONE, settings=settings(**changes), training=TRAINING, seed=seed
+        given or task(),
+        homes or newcomers(),
+        EVERYONE,
+        settings=settings(**changes),
+        training=TRAINING,
+        seed=seed,
     )
 
 
 def cells(found):
-    return {tuple(row[key] for key in ("algorithm", "client", "labels", "draw")): row for row in found.cells}
+    return {
+        tuple(row[key] for key in ("algorithm", "client", "labels", "draw")): row
+        for row in found.cells
+    }
 
 
 def test_a_cell_per_algorithm_client_number_of_labels_and_draw():
@@ -96,14 +105,25 @@ def test_what_a_held_out_client_has_never_reaches_the_training(monkeypatch):
 def test_the_model_does_not_depend_on_the_held_out_client_s_set():
     """Through every algorithm that may be named: the same bytes whatever that set holds."""
     params, given = load(), task()
-    other = Task({**given.data, "b": made(50, 1, 0)}, NETWORK, None, {**given.epsilons, "b": 99.0}, seed=0)
+    other = Task(
+        {**given.data, "b": made(50, 1, 0)}, NETWORK, None, {**given.epsilons, "b": 99.0}, seed=0
+    )
     for algorithm in ("pppfl", "fedmeta", "reptile", "pooled", "scaffold", "sda_fl"):
-        block = getattr(params if algorithm == "pppfl" else params.baselines, methods.block(algorithm))
-        short = block.model_copy(update={"epochs" if algorithm == "pooled" else "rounds": 2, "batch": 8})
-        one, same = (new_clients.shared_model(algorithm, new_clients.without(t, "b"), short)[0] for t in (given, other))
+        block = getattr(
+            params if algorithm == "pppfl" else params.baselines, methods.block(algorithm)
+        )
+        short = block.model_copy(
+            update={"epochs" if algorithm == "pooled" else "rounds": 2, "batch": 8}
+        )
+        one, same = (
+            new_clients.shared_model(algorithm, new_clients.without(t, "b"), short)[0]
+            for t in (given, other)
+        )
         whole, _ = new_clients.shared_model(algorithm, given, short)
         assert all(one[name].tobytes() == same[name].tobytes() for name in one)
-        assert any(one[name].tobytes() != whole[name].tobytes() for name in one)  # its set would have moved the model
+        assert any(
+            one[name].tobytes() != whole[name].tobytes() for name in one
+        )  # its set would have moved the model
 
 
 def test_draws_are_nested_and_equal_over_algorithms(monkeypatch):
@@ -132,7 +152,9 @@ def test_draws_are_nested_and_equal_over_algorithms(monkeypatch):
 
 def test_labelled_records_are_drawn_without_replacement_and_each_as_often():
     records = made(10, 0, 0)
-    counts = sum(np.bincount(new_clients.labelled(records, 4, seed).ids, minlength=10) for seed in range(500))
+    counts = sum(
+        np.bincount(new_clients.labelled(records, 4, seed).ids, minlength=10) for seed in range(500)
+    )
     assert counts.sum() == 2000
     assert abs(counts - 200).max() < 60  # a standard deviation is 11
 
@@ -144,7 +166,9 @@ def test_adaptation_is_that_many_steps_of_adam_on_all_records():
     records, given = made(7, 3, 0), settings(steps=5, learning_rate=0.03)
     images, labels = tensors(records)
     x = np.hstack([images.numpy().reshape(7, 16), np.ones((7, 1))])
-    weights = np.hstack([model[1].weight.detach().numpy(), model[1].bias.detach().numpy()[:, None]]).astype(float)
+    weights = np.hstack(
+        [model[1].weight.detach().numpy(), model[1].bias.detach().numpy()[:, None]]
+    ).astype(float)
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, 6):
         logits = x @ weights.T
@@ -163,19 +187,27 @@ def test_without_labels_it_is_the_model_as_it_was_handed_out_and_every_draw_star
     before = {name: array.copy() for name, array in model.items()}
     rows = list(
         new_clients.few_labels(
-            model, newcomers()["a"], EVERYONE, build=NETWORK, settings=settings(learning_rate=1e-9), seed=0
+            model,
+            newcomers()["a"],
+            EVERYONE,
+            build=NETWORK,
+            settings=settings(learning_rate=1e-9),
+            seed=0,
         )
     )
     assert all(np.array_equal(model[name], before[name]) for name in model)
     scores = ("accuracy", "macro_f1", "global_accuracy", "global_macro_f1")
-    assert len({tuple(row[score] for score in scores) for row in rows}) == 1  # no step: the same model in every cell
+    assert (
+        len({tuple(row[score] for score in scores) for row in rows}) == 1
+    )  # no step: the same model in every cell
     assert rows[0]["global_accuracy"] > 0.8  # the others' sets taught it
 
 
 def test_more_labels_teach_an_untrained_model_more():
     found = cells(study(labels=[2, 16], steps=60))
     few, many = (
-        np.mean([found["random_init", c, k, d]["global_accuracy"] for c in "ab" for d in (1, 2)]) for k in (2, 16)
+        np.mean([found["random_init", c, k, d]["global_accuracy"] for c in "ab" for d in (1, 2)])
+        for k in (2, 16)
     )
     assert many > few + 0.1
 
@@ -191,7 +223,13 @@ def test_a_client_with_too_few_records_skips_those_numbers_and_says_so():
     homes = {**newcomers("a", records=8), **newcomers("b", records=7)}
     found = study(homes=homes)
     assert found.skipped == [{"client": "b", "labels": 8, "records": 7}]
-    assert {(row["client"], row["labels"]) for row in found.cells} == {("a", 0), ("a", 4), ("a", 8), ("b", 0), ("b", 4)}
+    assert {(row["client"], row["labels"]) for row in found.cells} == {
+        ("a", 0),
+        ("a", 4),
+        ("a", 8),
+        ("b", 0),
+        ("b", 4),
+    }
 
 
 def test_one_client_may_be_all_that_is_left_and_costs_are_those_of_the_others():
@@ -204,7 +242,9 @@ def test_one_client_may_be_all_that_is_left_and_costs_are_those_of_the_others():
 
 
 def test_nobody_held_out_is_nothing_to_do():
-    assert new_clients.study(task(), {}, EVERYONE, settings=settings(held_out=[]), training=TRAINING, seed=0) == (
+    assert new_clients.study(
+        task(), {}, EVERYONE, settings=settings(held_out=[]), training=TRAINING, seed=0
+    ) == (
         [],
         [],
         [],

@@ -6,7 +6,9 @@ from pipelines import paths
 from pipelines.federation.home import results
 from pipelines.files import read_arrays
 
-MODELS = [{"w": np.full((3, 4), number, np.float32), "b": np.zeros(4, np.float32)} for number in range(6)]
+MODELS = [
+    {"w": np.full((3, 4), number, np.float32), "b": np.zeros(4, np.float32)} for number in range(6)
+]
 CORRECT = {"a": np.array([True, False, True]), "correct": np.array([False])}
 
 
@@ -15,7 +17,9 @@ def save(folder, seconds: float) -> dict[str, bytes]:
     personal = dict.fromkeys(CORRECT, MODELS[-1])
     cost = {"rounds": 5, "bytes_down": 8, "bytes_up": 8, "seconds": seconds}
     curve = [{"round": 5, "accuracy_after": 0.5}]
-    results.save_method(folder, "fedavg/x", {"bmta": 0.5}, curve, personal, correct=CORRECT, cost=cost)
+    results.save_method(
+        folder, "fedavg/x", {"bmta": 0.5}, curve, personal, correct=CORRECT, cost=cost
+    )
     return {path.name: path.read_bytes() for path in (folder / "fedavg-x").iterdir()}
 
 

@@ -47,17 +47,30 @@ def opened(client: str = "c0") -> list[dict]:
 
 
 def first(served) -> Payload:
-    return Payload({name: np.zeros_like(array) for name, array in served.template.items()}, {"round": 1})
+    return Payload(
+        {name: np.zeros_like(array) for name, array in served.template.items()}, {"round": 1}
+    )
 
 
 def test_a_synthetic_run_needs_the_exported_set_alone(home):
     shutil.rmtree("data/private")
-    answer = gate(config.load(), SYNTHETIC, "c0", {}).answer(first(gate(config.load(), SYNTHETIC, "c0", {})))
+    answer = gate(config.load(), SYNTHETIC, "c0", {}).answer(
+        first(gate(config.load(), SYNTHETIC, "c0", {}))
+    )
     assert answer.scalars["images"] == config.load().profiles["own"].images
     assert not opened()
 
 
-SYNTHETIC_METHODS = ("pppfl", "fedavg", "fedprox", "fednova", "scaffold", "reptile", "sda_fl", "fedmeta")
+SYNTHETIC_METHODS = (
+    "pppfl",
+    "fedavg",
+    "fedprox",
+    "fednova",
+    "scaffold",
+    "reptile",
+    "sda_fl",
+    "fedmeta",
+)
 
 
 @pytest.mark.parametrize("method", SYNTHETIC_METHODS)
@@ -95,7 +108,9 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
     for times in (1, 2):
         served = gate(params, NOISY_RUN, "c0", {})
         assert [entry["mechanism"] for entry in opened()] == ["dpsgd"] * times
-        served.answer(Payload(first(served).arrays, {"round": 1, "noise_factor": 1.0, "local_steps": 2}))
+        served.answer(
+            Payload(first(served).arrays, {"round": 1, "noise_factor": 1.0, "local_steps": 2})
+        )
     ledger = Ledger(Path("ledgers/own/c0.jsonl"), delta=1e-5)
     one, two = (entry["statement"]["epsilon"] for entry in opened())
     assert one == two and ledger.total_epsilon() > one
@@ -117,7 +132,9 @@ def test_an_organisations_own_client_serves_no_set_without_a_guarantee(home, mon
     content["privacy"]["guarantee"] = "none"
     card.write_text(json.dumps(content))
     for ask in asked:
-        with pytest.raises(UserError, match="has no formal guarantee: the set is served to nobody else"):
+        with pytest.raises(
+            UserError, match="has no formal guarantee: the set is served to nobody else"
+        ):
             ask()
     content["privacy"]["guarantee"] = "formal"
     card.write_text(json.dumps(content))
@@ -137,8 +154,13 @@ def test_a_server_cannot_ask_for_more_steps_than_the_budget_buys(home):
     params = config.load()
     served, planned = gate(params, NOISY_RUN, "c0", {}), params.training("own", "dpsgd")
     asked = {"noise_factor": 1.0, "local_steps": 10**6}
-    answers = [served.answer(Payload(first(served).arrays, {"round": number, **asked})) for number in (1, 2)]
-    assert answers[0].scalars["steps"] == planned.rounds * planned.local_steps and answers[1] is None
+    answers = [
+        served.answer(Payload(first(served).arrays, {"round": number, **asked}))
+        for number in (1, 2)
+    ]
+    assert (
+        answers[0].scalars["steps"] == planned.rounds * planned.local_steps and answers[1] is None
+    )
 
 
 def test_a_warm_start_is_not_served(home):

@@ -54,7 +54,12 @@ def test_a_round_may_be_missed_but_never_come_again(gate, seen):
 
 
 def test_after_the_end_no_round_follows():
-    gate = Gate(lambda payload: payload, TEMPLATE, rounds=3, spent=lambda: {"steps": 2, "epsilon_spent": 1.5})
+    gate = Gate(
+        lambda payload: payload,
+        TEMPLATE,
+        rounds=3,
+        spent=lambda: {"steps": 2, "epsilon_spent": 1.5},
+    )
     assert gate.end() == {"steps": 2, "epsilon_spent": 1.5}
     with pytest.raises(Refused, match="round 3 does not follow round 3 of 3"):
         gate.answer(message(3))
@@ -118,10 +123,18 @@ def test_what_a_dp_server_says_is_taken(gate):
     gate.answer(message(1, noise_factor=0.5, local_steps=3, clipping_norm=1.0))
 
 
-BEYOND = [{"images": number} for number in (math.nan, math.inf, -2, 0, 1e308, 10**30, 7.0, "7", True, None)]
+BEYOND = [
+    {"images": number}
+    for number in (math.nan, math.inf, -2, 0, 1e308, 10**30, 7.0, "7", True, None)
+]
 BEYOND += [{"steps": number} for number in (0, -1, math.nan)]
 BEYOND += [{"train_loss": number} for number in (math.nan, math.inf, -1.0, [1.0])]
-BEYOND += [{"query_accuracy": 1.5}, {"left": -1}, {"epsilon_spent": math.nan}, {"signal_to_noise": -2.0}]
+BEYOND += [
+    {"query_accuracy": 1.5},
+    {"left": -1},
+    {"epsilon_spent": math.nan},
+    {"signal_to_noise": -2.0},
+]
 
 
 @pytest.mark.parametrize("scalars", [{"accuracy": 0.5}, {3: 1}, *BEYOND], ids=str)
@@ -135,10 +148,14 @@ def test_no_other_number_leaves(scalars):
 
 @pytest.mark.parametrize("value", ["record of patient 17", -123.456789, [5.5]], ids=str)
 def test_what_may_not_leave_is_not_in_the_refusal_which_does(value):
-    gate = Gate(lambda payload: Payload(payload.arrays, {"signal_to_noise": value}), TEMPLATE, rounds=1)
+    gate = Gate(
+        lambda payload: Payload(payload.arrays, {"signal_to_noise": value}), TEMPLATE, rounds=1
+    )
     with pytest.raises(Refused) as refused:
         gate.answer(message())
-    assert "'signal_to_noise' may not leave" in str(refused.value) and str(value) not in str(refused.value)
+    assert "'signal_to_noise' may not leave" in str(refused.value) and str(value) not in str(
+        refused.value
+    )
 
 
 def test_a_run_without_noise_may_say_so():
@@ -146,7 +163,9 @@ def test_a_run_without_noise_may_say_so():
 
 
 def test_an_account_that_could_afford_no_step_may_say_so():
-    gate = Gate(lambda payload: None, TEMPLATE, rounds=1, spent=lambda: {"steps": 0, "epsilon_spent": 0.0})
+    gate = Gate(
+        lambda payload: None, TEMPLATE, rounds=1, spent=lambda: {"steps": 0, "epsilon_spent": 0.0}
+    )
     assert gate.end()["steps"] == 0
 
 
@@ -165,7 +184,10 @@ def test_a_server_wants_all_the_numbers_of_a_run():
 
 @pytest.mark.parametrize("name", ["x\n\x1b[2J", "x" * 10**5, ("x",) * 10**5])
 def test_a_refusal_is_one_line(gate, name):
-    for refusing in (lambda: gate.answer(Payload(TEMPLATE, {"round": 1, name: 1})), lambda: check_told({name: 1})):
+    for refusing in (
+        lambda: gate.answer(Payload(TEMPLATE, {"round": 1, name: 1})),
+        lambda: check_told({name: 1}),
+    ):
         with pytest.raises(Refused) as refused:
             refusing()
         assert str(refused.value).isprintable() and len(str(refused.value)) < 600

@@ -43,6 +43,8 @@ def test_of_pppfl_no_number_weighs(params):
 def test_of_noise_no_more_steps_than_are_planned(params):
     settings = Run("digits", "dpsgd").settings(params)
     found = bounds(params, Run("digits", "dpsgd"))
-    assert found["steps"][2] == settings.rounds * max(settings.local_steps, settings.most_local_steps)
+    assert found["steps"][2] == settings.rounds * max(
+        settings.local_steps, settings.most_local_steps
+    )
     assert "images" not in found and "left" in found
     assert "left" not in bounds(params, Run("digits", "nbafl"))

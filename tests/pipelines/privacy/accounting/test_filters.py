@@ -12,7 +12,9 @@ from pipelines.privacy.accounting import RenyiFilter, Steps
 DELTA = 1e-5
 
 
-@pytest.mark.parametrize("order, cost", [(12, 1.6935), (10, 1.716), (14, 1.730), (8, 1.85), (20, 2.01)])
+@pytest.mark.parametrize(
+    "order, cost", [(12, 1.6935), (10, 1.716), (14, 1.730), (8, 1.85), (20, 2.01)]
+)
 def test_one_order_costs_what_the_spec_measured(order, cost):
     """dpfl.md 5.3: the schedule of sigma 4, 14,550 rounds; at the best order 1.6935."""
     account = RenyiFilter(epsilon=3.0, delta=DELTA, order=order)
@@ -25,7 +27,9 @@ def test_the_planned_order_is_the_least_expensive_one():
     order = accounting.planned_order(schedule=plan, delta=DELTA)
     account = RenyiFilter(epsilon=2.0, delta=DELTA, order=order)
     account.spend(plan[0])
-    assert account.epsilon_spent == pytest.approx(accounting.schedule_epsilon(schedule=plan, delta=DELTA), rel=1e-12)
+    assert account.epsilon_spent == pytest.approx(
+        accounting.schedule_epsilon(schedule=plan, delta=DELTA), rel=1e-12
+    )
 
 
 def test_the_first_refused_step_is_the_first_above_the_budget():
@@ -36,7 +40,8 @@ def test_the_first_refused_step_is_the_first_above_the_budget():
         taken += 1
     by_hand = [
         accounting.rdp_epsilon(
-            rdp=count * accounting.sampled_gaussian_rdp(noise_multiplier=2.0, sampling_rate=0.05, order=9.0),
+            rdp=count
+            * accounting.sampled_gaussian_rdp(noise_multiplier=2.0, sampling_rate=0.05, order=9.0),
             order=9.0,
             delta=DELTA,
         )
@@ -85,7 +90,9 @@ def test_a_budget_is_counted_to_its_last_step_from_any_rest():
         account = RenyiFilter(epsilon=2.0, delta=DELTA, order=9.0)
         account.spend(step._replace(count=already))
         most = account.most(step, 10**6)
-        assert account.affords(step._replace(count=most)) and not account.affords(step._replace(count=most + 1))
+        assert account.affords(step._replace(count=most)) and not account.affords(
+            step._replace(count=most + 1)
+        )
 
 
 def test_a_budget_below_the_conversion_affords_nothing():

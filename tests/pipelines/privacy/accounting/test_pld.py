@@ -25,7 +25,9 @@ def after(*steps: Steps) -> Losses:
     return state
 
 
-@pytest.mark.parametrize("schedule", [[EARLY], [LATE] * 5, [START, EARLY, LATE, EARLY, LATE], [LATE, EARLY, START]])
+@pytest.mark.parametrize(
+    "schedule", [[EARLY], [LATE] * 5, [START, EARLY, LATE, EARLY, LATE], [LATE, EARLY, START]]
+)
 def test_each_figure_is_that_of_the_schedule_so_far(schedule):
     state = NOTHING
     for number, steps in enumerate(schedule, start=1):

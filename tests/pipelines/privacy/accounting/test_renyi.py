@@ -14,7 +14,9 @@ from pipelines.privacy.accounting import renyi
 
 rho = accounting.sampled_gaussian_rdp
 GRID = [
-    (noise, rate) for noise in (0.5, 0.8, 1.1, 2.0, 4.0, 16.0, 60.0) for rate in (1e-4, 0.013, 0.05, 0.2, 0.5, 0.9, 1.0)
+    (noise, rate)
+    for noise in (0.5, 0.8, 1.1, 2.0, 4.0, 16.0, 60.0)
+    for rate in (1e-4, 0.013, 0.05, 0.2, 0.5, 0.9, 1.0)
 ]
 
 
@@ -42,7 +44,9 @@ def integrated(noise: float, rate: float, order: float) -> float:
     ],
 )
 def test_golden_values(rate, noise, order, expected):
-    assert rho(noise_multiplier=noise, sampling_rate=rate, order=order) == pytest.approx(expected, rel=1e-8)
+    assert rho(noise_multiplier=noise, sampling_rate=rate, order=order) == pytest.approx(
+        expected, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("noise, rate", GRID)
@@ -59,7 +63,9 @@ def test_all_orders_are_opacus_to_a_millionth(noise, rate):
     orders = [1.1, 1.5, 2.5, 4.7, 10.9, 12, 33, 63]
     theirs = opacus_rdp.compute_rdp(q=rate, noise_multiplier=noise, steps=1, orders=orders)
     ours = [rho(noise_multiplier=noise, sampling_rate=rate, order=order) for order in orders]
-    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-12)  # their series stops there; ours is nearer the integral
+    assert ours == pytest.approx(
+        theirs, rel=1e-6, abs=1e-12
+    )  # their series stops there; ours is nearer the integral
 
 
 def test_fractional_orders_of_dp_accounting_are_safe_but_loose():
@@ -75,7 +81,9 @@ def test_fractional_orders_of_dp_accounting_are_safe_but_loose():
 @example(noise=1.0, rate=0.5, order=1.999999999999993)  # the series' far terms fall on poles
 def test_the_curve_is_the_integral_of_its_definition(noise, rate, order):
     expected = integrated(noise, rate, order)
-    assert rho(noise_multiplier=noise, sampling_rate=rate, order=order) == pytest.approx(expected, rel=1e-5, abs=1e-11)
+    assert rho(noise_multiplier=noise, sampling_rate=rate, order=order) == pytest.approx(
+        expected, rel=1e-5, abs=1e-11
+    )
 
 
 @pytest.mark.parametrize("order", [2, 3, 10, 40])
@@ -84,7 +92,9 @@ def test_orders_within_rounding_of_an_integer_cost_what_it_costs(order, steps):
     whole = rho(noise_multiplier=1.0, sampling_rate=0.1, order=order)
     for side in (-1, 1):
         near = order + side * steps * np.spacing(float(order))
-        assert rho(noise_multiplier=1.0, sampling_rate=0.1, order=near) == pytest.approx(whole, rel=1e-5)
+        assert rho(noise_multiplier=1.0, sampling_rate=0.1, order=near) == pytest.approx(
+            whole, rel=1e-5
+        )
 
 
 def test_arithmetic_that_fails_is_never_free(monkeypatch):
@@ -103,7 +113,10 @@ def test_rho_grows_with_the_order_and_the_rate_and_falls_with_the_noise(noise, r
     base = rho(noise_multiplier=noise, sampling_rate=rate, order=order)
     slack = 1e-9 * base + 1e-13
     assert rho(noise_multiplier=noise, sampling_rate=rate, order=order * more) >= base - slack
-    assert rho(noise_multiplier=noise, sampling_rate=min(1.0, rate * more), order=order) >= base - slack
+    assert (
+        rho(noise_multiplier=noise, sampling_rate=min(1.0, rate * more), order=order)
+        >= base - slack
+    )
     assert rho(noise_multiplier=noise * more, sampling_rate=rate, order=order) <= base + slack
 
 
@@ -112,7 +125,10 @@ def test_noise_without_a_square_among_floats_costs_next_to_nothing_and_raises_no
     large = {"noise_multiplier": 1e200, "sampling_rate": 0.1, "order": order}
     assert 0 <= accounting.sampled_gaussian_rdp(**large) < 1e-200
     assert 0 <= accounting.sampled_gaussian_rdp(**{**large, "sampling_rate": 1}) < 1e-200
-    assert accounting.schedule_epsilon_gdp(schedule=[accounting.Steps(1e200, 1.0, 3)], delta=1e-5) == 0.0
+    assert (
+        accounting.schedule_epsilon_gdp(schedule=[accounting.Steps(1e200, 1.0, 3)], delta=1e-5)
+        == 0.0
+    )
 
 
 def test_edges():

@@ -13,7 +13,9 @@ from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps, renyi, schedules
 
 DELTA = 1e-5
-classic = partial(accounting.schedule_epsilon, convert=renyi.classic_conversion, orders=range(2, 65))
+classic = partial(
+    accounting.schedule_epsilon, convert=renyi.classic_conversion, orders=range(2, 65)
+)
 TABLE = [  # dpfl.md 5.2: schedule, RDP classic, RDP improved, Opacus' PRV, PLD
     ([Steps(1.0, 0.013, 189)], 1.9983, 1.5677, 1.179, 1.169),
     ([Steps(1.1, 0.013, 451)], 1.9994, 1.6036, 1.38, 1.369),
@@ -32,9 +34,15 @@ def digits(printed: float) -> float:
 
 @pytest.mark.parametrize("schedule, by_classic, improved, by_prv, by_pld", TABLE)
 def test_golden_schedules(schedule, by_classic, improved, by_prv, by_pld):
-    assert classic(schedule=schedule, delta=DELTA) == pytest.approx(by_classic, abs=max(5e-4, digits(by_classic)))
-    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) == pytest.approx(improved, abs=5.01e-4)
-    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(by_pld, abs=6e-4)
+    assert classic(schedule=schedule, delta=DELTA) == pytest.approx(
+        by_classic, abs=max(5e-4, digits(by_classic))
+    )
+    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) == pytest.approx(
+        improved, abs=5.01e-4
+    )
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(
+        by_pld, abs=6e-4
+    )
     if len(schedule) == 1:  # PRV's upper end is its error, 0.01, above the figure itself
         noise, rate, steps = schedule[0]
         opacus = PRVAccountant()
@@ -48,9 +56,9 @@ def test_heterogeneous_schedules_are_opacus_to_a_millionth(schedule):
     theirs = RDPAccountant()
     theirs.history = [tuple(steps) for steps in schedule]
     expected = theirs.get_epsilon(DELTA)
-    assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA, orders=theirs.DEFAULT_ALPHAS) == pytest.approx(
-        expected, rel=1e-6
-    )
+    assert accounting.schedule_epsilon(
+        schedule=schedule, delta=DELTA, orders=theirs.DEFAULT_ALPHAS
+    ) == pytest.approx(expected, rel=1e-6)
     assert accounting.schedule_epsilon(schedule=schedule, delta=DELTA) <= expected * (1 + 1e-9)
 
 
@@ -61,7 +69,9 @@ def test_pld_of_a_schedule_is_dp_accounting_s_step_by_step():
         for _ in range(count):
             theirs.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)))
     expected = theirs.get_epsilon(DELTA)
-    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(expected, rel=1e-6)
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_rounded_noise_is_an_upper_bound_close_to_the_exact_one():
@@ -75,7 +85,14 @@ def test_rounded_noise_is_an_upper_bound_close_to_the_exact_one():
 
 @pytest.mark.parametrize(
     "noise, by_classic, improved",
-    [(1.0, 189, 454), (1.1, 451, 774), (2, 3186, 4363), (3, 7921, 10761), (4, 14550, 19726), (6, 33495, 45347)],
+    [
+        (1.0, 189, 454),
+        (1.1, 451, 774),
+        (2, 3186, 4363),
+        (3, 7921, 10761),
+        (4, 14550, 19726),
+        (6, 33495, 45347),
+    ],
 )
 def test_steps_for_a_noise_golden_values(noise, by_classic, improved):
     asked = {"epsilon": 2.0, "delta": DELTA, "sampling_rate": 0.013, "noise_multiplier": noise}
@@ -88,28 +105,43 @@ def test_the_first_step_that_a_budget_refuses():
     """dpfl.md 6.4: 267 steps are accepted at q = 0.05, z = 2, epsilon 2 with the table's 268 costing 1.9986."""
     asked = {"epsilon": 2.0, "delta": DELTA, "sampling_rate": 0.05, "noise_multiplier": 2.0}
     most = accounting.steps_for(**asked)
-    spent = [accounting.schedule_epsilon(schedule=[Steps(2.0, 0.05, count)], delta=DELTA) for count in (most, most + 1)]
+    spent = [
+        accounting.schedule_epsilon(schedule=[Steps(2.0, 0.05, count)], delta=DELTA)
+        for count in (most, most + 1)
+    ]
     assert spent[0] <= 2.0 < spent[1]
     assert most in (267, 268)
 
 
 @pytest.mark.parametrize(
     "epsilon, by",
-    [*((epsilon, accounting.schedule_epsilon) for epsilon in (0.5, 1.0, 10.0)), (3.0, accounting.schedule_epsilon_pld)],
+    [
+        *((epsilon, accounting.schedule_epsilon) for epsilon in (0.5, 1.0, 10.0)),
+        (3.0, accounting.schedule_epsilon_pld),
+    ],
 )
 def test_calibrated_noise_never_overshoots_and_is_nearly_the_least(epsilon, by):
-    noise = accounting.scale_for(epsilon=epsilon, delta=DELTA, schedule=(Steps(1.0, 0.2, 60),), by=by)
+    noise = accounting.scale_for(
+        epsilon=epsilon, delta=DELTA, schedule=(Steps(1.0, 0.2, 60),), by=by
+    )
     assert by(schedule=[Steps(noise, 0.2, 60)], delta=DELTA) <= epsilon
     assert by(schedule=[Steps(noise * (1 - 1e-4), 0.2, 60)], delta=DELTA) > epsilon
 
 
 def test_loss_distributions_need_less_noise_than_renyi():
     plan = {"epsilon": 3.0, "delta": DELTA, "schedule": (Steps(1.0, 0.2, 60),)}
-    assert accounting.scale_for(**plan, by=accounting.schedule_epsilon_pld) < accounting.scale_for(**plan)
+    assert accounting.scale_for(**plan, by=accounting.schedule_epsilon_pld) < accounting.scale_for(
+        **plan
+    )
 
 
 @settings(deadline=None, max_examples=40)
-@given(noise=st.floats(0.5, 8), rate=st.floats(0.002, 0.8), steps=st.integers(1, 5000), more=st.floats(1.01, 2))
+@given(
+    noise=st.floats(0.5, 8),
+    rate=st.floats(0.002, 0.8),
+    steps=st.integers(1, 5000),
+    more=st.floats(1.01, 2),
+)
 def test_epsilon_grows_with_steps_and_rate_and_falls_with_noise_and_delta(noise, rate, steps, more):
     def spent(noise=noise, rate=rate, steps=steps, delta=DELTA):
         return accounting.schedule_epsilon(schedule=[Steps(noise, rate, steps)], delta=delta)
@@ -122,13 +154,17 @@ def test_epsilon_grows_with_steps_and_rate_and_falls_with_noise_and_delta(noise,
 
 
 @settings(deadline=None, max_examples=30)
-@given(noises=st.lists(st.floats(0.5, 50), min_size=1, max_size=5), order=st.sampled_from([2, 3.5, 16]))
+@given(
+    noises=st.lists(st.floats(0.5, 50), min_size=1, max_size=5), order=st.sampled_from([2, 3.5, 16])
+)
 def test_several_releases_of_one_full_lot_cost_the_sum_of_their_curves(noises, order):
     """At rate 1 sampling plays no part: one step of the joint noise is the steps one by one."""
     together = accounting.schedule_rdp(
         schedule=[Steps(accounting.on_one_lot(noise_multipliers=noises), 1.0, 1)], order=order
     )
-    one_by_one = accounting.schedule_rdp(schedule=[Steps(noise, 1.0, 1) for noise in noises], order=order)
+    one_by_one = accounting.schedule_rdp(
+        schedule=[Steps(noise, 1.0, 1) for noise in noises], order=order
+    )
     assert together == pytest.approx(one_by_one, rel=1e-9)
 
 
@@ -152,7 +188,9 @@ def test_a_gaussian_release_is_a_step_of_rate_one():
     mu = math.sqrt(1 / 1.5**2 + 10 / 16)
     assert exact == pytest.approx(accounting.gdp_epsilon(mu=mu, delta=DELTA), rel=1e-12)
     assert exact < accounting.schedule_epsilon(schedule=schedule, delta=DELTA) < 1.2 * exact
-    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(exact, rel=1e-3)
+    assert accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA) == pytest.approx(
+        exact, rel=1e-3
+    )
     assert accounting.schedule_epsilon_gdp(schedule=[Steps(0.0, 1.0, 1)], delta=DELTA) == math.inf
     with pytest.raises(ValueError, match="without sampling"):
         accounting.schedule_epsilon_gdp(schedule=[Steps(1.0, 0.5, 1)], delta=DELTA)
@@ -164,7 +202,10 @@ def test_the_scale_of_a_schedule_is_the_least_that_fits_what_came_before(by):
     scale = accounting.scale_for(epsilon=6.0, delta=DELTA, schedule=schedule, before=before, by=by)
     spent = [
         by(
-            schedule=[*before, *(s._replace(noise_multiplier=f * scale * s.noise_multiplier) for s in schedule)],
+            schedule=[
+                *before,
+                *(s._replace(noise_multiplier=f * scale * s.noise_multiplier) for s in schedule),
+            ],
             delta=DELTA,
         )
         for f in (1.0, 1 - 1e-5)

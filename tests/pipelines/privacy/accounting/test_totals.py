@@ -24,12 +24,18 @@ def test_each_kind_alone():
     assert total(SAMPLED) == accounting.schedule_epsilon_pld(schedule=schedule, delta=DELTA)
     assert total({"kind": "none"}, GAUSSIAN) == math.inf
     filtered = accounting.RenyiFilter(epsilon=9.0, delta=DELTA, order=8.0, spent=0.1)
-    assert total(FILTERED) == pytest.approx(filtered.epsilon_spent)  # no smaller order is cheaper here
+    assert total(FILTERED) == pytest.approx(
+        filtered.epsilon_spent
+    )  # no smaller order is cheaper here
 
 
 def test_together_they_cost_more_than_apart_and_less_than_the_sum():
     for first, second in [(GAUSSIAN, SAMPLED), (GAUSSIAN, FILTERED), (SAMPLED, FILTERED)]:
-        assert max(total(first), total(second)) < total(first, second) < total(first) + total(second) + 1.0
+        assert (
+            max(total(first), total(second))
+            < total(first, second)
+            < total(first) + total(second) + 1.0
+        )
 
 
 def test_a_gaussian_is_a_sampled_one_at_rate_one():
@@ -39,7 +45,9 @@ def test_a_gaussian_is_a_sampled_one_at_rate_one():
 
 def test_filters_of_different_orders_hold_up_to_the_smaller():
     other = {"kind": "renyi", "order": 4.0, "rdp": 0.05}
-    assert total(FILTERED, other) >= accounting.rdp_epsilon(rdp=0.15, order=4.0, delta=DELTA) - 1e-12
+    assert (
+        total(FILTERED, other) >= accounting.rdp_epsilon(rdp=0.15, order=4.0, delta=DELTA) - 1e-12
+    )
 
 
 def test_a_zero_step_run_is_free_and_a_huge_total_is_no_claim():

@@ -14,7 +14,10 @@ def records():
 
 
 def test_distance_to_the_nearest_synthetic_image():
-    records, synthetic = np.zeros((2, 2, 2, 1)), np.stack([np.full((2, 2, 1), 3.0), np.full((2, 2, 1), 0.5)])
+    records, synthetic = (
+        np.zeros((2, 2, 2, 1)),
+        np.stack([np.full((2, 2, 1), 3.0), np.full((2, 2, 1), 0.5)]),
+    )
     records[1] = 3.0
     np.testing.assert_allclose(membership.nearest(records, synthetic), [1.0, 0.0])
 
@@ -57,6 +60,8 @@ def test_the_largest_auc_is_that_of_two_gaussians(mu):
 def test_an_estimated_auc_scatters_as_hanley_and_mcneil_say(mu):
     rng = np.random.default_rng(3)
     members = np.arange(100) < 40
-    found = [membership.attack(rng.normal(size=100) - mu * members, members)["auc"] for _ in range(400)]
+    found = [
+        membership.attack(rng.normal(size=100) - mu * members, members)["auc"] for _ in range(400)
+    ]
     expected = membership.auc_deviation(membership.largest_auc(mu), members=40, others=60)
     assert np.std(found) == pytest.approx(expected, rel=0.15)

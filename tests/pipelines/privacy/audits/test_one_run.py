@@ -70,7 +70,9 @@ def test_canaries_in_gaussian_noise_prove_part_of_the_claim_and_never_all(epsilo
 def test_noise_that_was_dropped_is_caught():
     included = np.random.default_rng(2).random(1000) < 0.5
     mu = accounting.gdp_mu(epsilon=3.0, delta=1e-5)
-    assert not one_run.audit(included + 0.0, included, guesses=100, mu_claimed=mu, delta=1e-5).passed
+    assert not one_run.audit(
+        included + 0.0, included, guesses=100, mu_claimed=mu, delta=1e-5
+    ).passed
 
 
 def test_the_ends_are_called_and_the_middle_abstains():

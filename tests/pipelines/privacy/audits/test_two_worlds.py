@@ -20,9 +20,13 @@ def worlds_of(mu: float, runs: int, rng) -> tuple[np.ndarray, np.ndarray]:
 def test_bounds_on_200_000_draws_are_as_tight_as_the_spec_s(epsilon, least):
     """dp_synthesis.md 3.4: 0.94 and 9.56 in one draw each; the mean of ours is 0.934 (deviation 0.018) and 9.87."""
     mu, rng = accounting.gdp_mu(epsilon=epsilon, delta=DELTA), np.random.default_rng(0)
-    found = [two_worlds.audit(*worlds_of(mu, 200_000, rng), mu_claimed=mu, delta=DELTA) for _ in range(5)]
+    found = [
+        two_worlds.audit(*worlds_of(mu, 200_000, rng), mu_claimed=mu, delta=DELTA) for _ in range(5)
+    ]
     assert np.median([verdict.epsilon_lower for verdict in found]) > least
-    assert sum(verdict.passed for verdict in found) >= 4  # each may exceed the truth, in 5 of 100 trials at most
+    assert (
+        sum(verdict.passed for verdict in found) >= 4
+    )  # each may exceed the truth, in 5 of 100 trials at most
     assert all(v.evidence["epsilon_lower_assumption_free"] < v.epsilon_lower for v in found)
 
 
@@ -44,13 +48,18 @@ def test_the_bounds_are_below_the_truth_in_95_of_100_trials(mu):
     worlds = [worlds_of(mu, 1000, rng) for _ in range(200)]
     epsilon = accounting.gdp_epsilon(mu=mu, delta=DELTA)
     assert np.mean([two_worlds.mu_lower_bound(*pair) <= mu for pair in worlds]) >= 0.95
-    assert np.mean([two_worlds.epsilon_lower_bound(*pair, delta=DELTA) <= epsilon for pair in worlds]) >= 0.95
+    assert (
+        np.mean([two_worlds.epsilon_lower_bound(*pair, delta=DELTA) <= epsilon for pair in worlds])
+        >= 0.95
+    )
 
 
 def test_a_low_confidence_is_really_low():
     """Control of the one above: bounds at confidence 1/100 exceed the truth often."""
     rng = np.random.default_rng(3)
-    found = [two_worlds.mu_lower_bound(*worlds_of(2.0, 1000, rng), confidence=0.01) for _ in range(200)]
+    found = [
+        two_worlds.mu_lower_bound(*worlds_of(2.0, 1000, rng), confidence=0.01) for _ in range(200)
+    ]
     assert np.mean(np.array(found) <= 2.0) < 0.8
 
 
@@ -69,4 +78,6 @@ def test_constant_scores_tell_nothing_and_perfect_ones_no_more_than_the_runs_all
     assert two_worlds.epsilon_lower_bound(same, same, delta=DELTA) == 0.0
     assert two_worlds.mu_lower_bound(other, same) == 0.0  # the wrong way round
     rate = 1 - 0.025 ** (1 / 500)
-    assert two_worlds.epsilon_lower_bound(same, other, delta=0.0) == pytest.approx(math.log((1 - rate) / rate))
+    assert two_worlds.epsilon_lower_bound(same, other, delta=0.0) == pytest.approx(
+        math.log((1 - rate) / rate)
+    )

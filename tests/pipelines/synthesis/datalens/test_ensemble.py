@@ -18,7 +18,9 @@ from pipelines.synthesis.datalens import ensemble, votes, workers
 from pipelines.synthesis.datalens.ensemble import Ensemble, Recipe
 
 SPACE = Space(height=6, width=5, channels=1, classes=3)
-RECIPE = Recipe("compact", SPACE.shape, SPACE.classes, hidden=8, count=50, learning_rate=1e-2, seed=5)  # 4 blocks
+RECIPE = Recipe(
+    "compact", SPACE.shape, SPACE.classes, hidden=8, count=50, learning_rate=1e-2, seed=5
+)  # 4 blocks
 BALLOT = partial(votes.vote, top_k=6, clip=1e-5, stochastic=True)
 
 
@@ -48,7 +50,10 @@ def test_votes_do_not_depend_on_the_number_of_processes(monkeypatch, question, c
 
 def test_votes_of_all_blocks_add_up_to_those_of_all_teachers(question):
     whole = Ensemble(RECIPE, *question, BALLOT)
-    parts = [Ensemble(RECIPE, *question, BALLOT, numbers=range(number, number + 1)) for number in RECIPE.blocks]
+    parts = [
+        Ensemble(RECIPE, *question, BALLOT, numbers=range(number, number + 1))
+        for number in RECIPE.blocks
+    ]
     assert [block.count for block in whole.blocks.values()] == [16, 16, 16, 2]
     for step in range(2):
         total = whole.poll(*fakes(step), 1)
@@ -63,7 +68,9 @@ def test_each_record_lies_with_its_own_teacher_in_one_block(question):
         for teacher in range(block.count):
             rows = block.table[teacher, : block.sizes[teacher]]
             pixels = block.images[rows].permute(0, 2, 3, 1).numpy()
-            np.testing.assert_array_equal(pixels, data.images[owner == number * RECIPE.size + teacher])
+            np.testing.assert_array_equal(
+                pixels, data.images[owner == number * RECIPE.size + teacher]
+            )
             seen.append(len(rows))
     assert sum(seen) == len(data) and len(seen) == RECIPE.count
 
@@ -142,7 +149,9 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment)
+    parent = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment
+    )
     pids = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(running(pid) for pid in pids)
     parent.kill()

@@ -30,7 +30,9 @@ def watched(monkeypatch):
     return seen
 
 
-def test_removing_any_record_moves_the_first_votes_within_the_sensitivity(records, small_space, planned, watched):
+def test_removing_any_record_moves_the_first_votes_within_the_sensitivity(
+    records, small_space, planned, watched
+):
     """Through the whole of `fit`: map, warm-up, gradients, votes. Later steps differ by the released noise alone."""
     plan = planned(small_space, steps=1, teacher_warmup=4, learning_rate=0.05)
     data = records(10, small_space)
@@ -59,7 +61,9 @@ def test_missing_classes_and_an_empty_shard_are_no_special_case(records, small_s
         np.testing.assert_allclose(state["histogram"], 1 / 3)  # the shard's own labels do not show
 
 
-def test_the_generator_sees_the_shard_through_noisy_votes_only(monkeypatch, records, small_space, planned):
+def test_the_generator_sees_the_shard_through_noisy_votes_only(
+    monkeypatch, records, small_space, planned
+):
     """With the release replaced by a constant, two different shards give the same generator, bit for bit."""
     monkeypatch.setattr(datalens, "release", lambda total, **_: np.ones(total.shape))
     plan = planned(small_space)
@@ -70,7 +74,9 @@ def test_the_generator_sees_the_shard_through_noisy_votes_only(monkeypatch, reco
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, small_space, planned, as_bytes):
+def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(
+    records, small_space, planned, as_bytes
+):
     plan, data = planned(small_space), records(12, small_space)
 
     def weights(noise):
@@ -80,11 +86,15 @@ def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(records, s
 
 
 @pytest.mark.parametrize("batch", [2, 3, 4])
-def test_labels_in_turn_ask_one_fake_of_every_class_before_any_twice(monkeypatch, records, small_space, planned, batch):
+def test_labels_in_turn_ask_one_fake_of_every_class_before_any_twice(
+    monkeypatch, records, small_space, planned, batch
+):
     """Three classes: over steps, whatever the batch, counts never differ by more than one."""
     asked, poll = [], ensemble.Ensemble.poll
     monkeypatch.setattr(
-        ensemble.Ensemble, "poll", lambda self, x, labels, n: asked.append(labels) or poll(self, x, labels, n)
+        ensemble.Ensemble,
+        "poll",
+        lambda self, x, labels, n: asked.append(labels) or poll(self, x, labels, n),
     )
     plan = planned(small_space, steps=5, batch=batch)
     datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
@@ -95,7 +105,9 @@ def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space,
     """Post-processing: what is noised are all votes, what moves the fakes their low frequencies."""
     released, used = [], []
     target, draw = datalens._target, datalens.release
-    monkeypatch.setattr(datalens, "release", lambda *a, **k: released.append(draw(*a, **k)) or released[-1])
+    monkeypatch.setattr(
+        datalens, "release", lambda *a, **k: released.append(draw(*a, **k)) or released[-1]
+    )
     monkeypatch.setattr(datalens, "_target", lambda *a: used.append(a[1]) or target(*a))
     plan = planned(small_space, vote_cutoff=2)
     datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
@@ -104,13 +116,16 @@ def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space,
         assert not np.allclose(before, after)
 
 
-def test_votes_are_centred_after_their_noise_and_before_the_threshold(small_space, datalens_settings):
+def test_votes_are_centred_after_their_noise_and_before_the_threshold(
+    small_space, datalens_settings
+):
     """What every fake was told alike no longer moves any; thresholds count the rest."""
     shared, own = np.full((3, 30), 5.0), np.eye(3, 30) * 3 - 1
     settings = datalens_settings(centre_votes=True, threshold=1.5 / 6)
     np.testing.assert_array_equal(datalens._direction(shared, settings, small_space), 0)
     np.testing.assert_array_equal(
-        datalens._direction(shared + own, settings, small_space), np.sign(own - own.mean(0)) * (own == 2)
+        datalens._direction(shared + own, settings, small_space),
+        np.sign(own - own.mean(0)) * (own == 2),
     )
     off = datalens_settings(centre_votes=False)
     np.testing.assert_array_equal(datalens._direction(shared, off, small_space), shared)
@@ -120,7 +135,10 @@ def test_targets_move_each_image_by_the_step_length_along_its_votes():
     images, direction = torch.rand(2, 1, 2, 3), np.array([[3.0, 0, 0, -4.0, 0, 0], [0.0] * 6])
     move = (datalens._target(images, direction, 0.25) - images).flatten(1)
     assert move[0].square().mean().sqrt().item() == pytest.approx(0.25, rel=1e-5)
-    assert torch.nn.functional.cosine_similarity(move[0], torch.tensor(direction[0]).float(), dim=0) > 0.9999
+    assert (
+        torch.nn.functional.cosine_similarity(move[0], torch.tensor(direction[0]).float(), dim=0)
+        > 0.9999
+    )
     assert not move[1].any()  # nobody voted: it stays, without a division by zero
 
 
@@ -134,7 +152,9 @@ def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalen
     assert (generator(z, labels) - before).mean() > 0.1
 
 
-def test_the_map_to_teachers_reads_ids_and_nothing_else(monkeypatch, records, small_space, datalens_settings):
+def test_the_map_to_teachers_reads_ids_and_nothing_else(
+    monkeypatch, records, small_space, datalens_settings
+):
     """Other labels and other pixels under the same ids: the same owners."""
     owners = []
     real = votes.assign
@@ -150,10 +170,14 @@ def test_the_map_to_teachers_reads_ids_and_nothing_else(monkeypatch, records, sm
     for data in (shard, other):
         datalens.fit(data, plan, SeededForTests(0), 1)
     assert np.array_equal(*owners)
-    assert np.array_equal(owners[0], real(shard.ids, plan.settings.teachers, (1).to_bytes(8, "big")))
+    assert np.array_equal(
+        owners[0], real(shard.ids, plan.settings.teachers, (1).to_bytes(8, "big"))
+    )
 
 
-def test_neither_threads_nor_processes_change_a_byte(monkeypatch, records, small_space, planned, as_bytes):
+def test_neither_threads_nor_processes_change_a_byte(
+    monkeypatch, records, small_space, planned, as_bytes
+):
     plan = planned(small_space, teachers=40, teacher_network="compact", generator_network="paper")
     data, seen = records(60, small_space), set()
     for workers, threads in (("1", 1), ("1", 2), ("2", 1), ("3", 2)):
@@ -167,7 +191,9 @@ def test_neither_threads_nor_processes_change_a_byte(monkeypatch, records, small
 
 @pytest.mark.parametrize("teacher", ["mlp", "compact", "paper"])
 @pytest.mark.parametrize("generator", ["mlp", "paper", "conv"])
-def test_every_pair_of_networks_trains_and_samples(records, small_space, planned, teacher, generator):
+def test_every_pair_of_networks_trains_and_samples(
+    records, small_space, planned, teacher, generator
+):
     plan = planned(small_space, teacher_network=teacher, generator_network=generator)
     state = datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
     images = datalens.sample(state, 30, seed=0)

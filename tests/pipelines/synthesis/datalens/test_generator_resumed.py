@@ -30,7 +30,9 @@ def test_a_killed_run_ends_in_the_same_bytes(
 ):
     """Killed before, at and after checkpoints, and more than once."""
     monkeypatch.setattr(journal, "EVERY", 4)
-    plan = planned(small_space, steps=10, teachers=20, stochastic=stochastic, generator_network=generator)
+    plan = planned(
+        small_space, steps=10, teachers=20, stochastic=stochastic, generator_network=generator
+    )
     data = records(30, small_space)
     expected = as_bytes(datalens.fit(data, plan, SeededForTests(3), seed=1))
     where = Where(unfinished=tmp_path / "unfinished")
@@ -42,7 +44,9 @@ def test_a_killed_run_ends_in_the_same_bytes(
     assert as_bytes(datalens.fit(data, plan, SeededForTests(3), 1, where)) == expected
 
 
-def test_a_killed_run_never_releases_a_step_twice(monkeypatch, tmp_path, records, small_space, planned):
+def test_a_killed_run_never_releases_a_step_twice(
+    monkeypatch, tmp_path, records, small_space, planned
+):
     """With noise from the operating system: one draw per step over all runs, and the votes of before are used."""
     monkeypatch.setattr(journal, "EVERY", 3)
     plan, data = planned(small_space, steps=8), records(12, small_space)

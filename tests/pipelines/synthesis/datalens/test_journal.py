@@ -72,7 +72,9 @@ def test_damage_to_votes_that_were_used_is_refused(folder, place, kept):
 def test_records_do_not_change_places(folder):
     content = (folder / "votes").read_bytes()
     length = len(content) // 3
-    (folder / "votes").write_bytes(content[length : 2 * length] + content[:length] + content[2 * length :])
+    (folder / "votes").write_bytes(
+        content[length : 2 * length] + content[:length] + content[2 * length :]
+    )
     with pytest.raises(UserError, match="damaged at step 0"):
         Journal(folder, SHAPE)
 

@@ -23,7 +23,9 @@ BALLOT = partial(votes.vote, top_k=5, clip=1e-5, stochastic=True)
 @pytest.fixture
 def shard() -> Images:
     rng = np.random.default_rng(0)
-    return Images(rng.integers(0, 256, (120, 8, 8, 1)).astype(np.uint8), np.arange(120) % 3, np.arange(120))
+    return Images(
+        rng.integers(0, 256, (120, 8, 8, 1)).astype(np.uint8), np.arange(120) % 3, np.arange(120)
+    )
 
 
 @pytest.fixture
@@ -56,7 +58,9 @@ def test_two_processes_vote_as_one_and_go_on_from_its_checkpoint(helper, shard, 
     sums.append(alone.poll(*fakes(2), 2))
     with assembled(RECIPE, shard, owner, BALLOT) as group:
         assert isinstance(group, machines.Machines)
-        assert [group.poll(*fakes(step), 2).tobytes() for step in range(2)] == [total.tobytes() for total in sums[:2]]
+        assert [group.poll(*fakes(step), 2).tobytes() for step in range(2)] == [
+            total.tobytes() for total in sums[:2]
+        ]
         (tmp_path / "again").mkdir()
         group.save(tmp_path / "again")
         assert {file.name: file.read_bytes() for file in (tmp_path / "again").iterdir()} == kept

@@ -32,7 +32,9 @@ def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
     details = datalens.plan(block, budget, MNIST).statement.details
     assert details["sigma"] == pytest.approx(2 * math.sqrt(k * batch * steps) / budget.mu)
     per_image = 2 * math.sqrt(k) / details["sigma"]
-    spent = accounting.compose([per_image] * (batch * steps))  # every fake image is a query of its own
+    spent = accounting.compose(
+        [per_image] * (batch * steps)
+    )  # every fake image is a query of its own
     assert spent == pytest.approx(budget.mu, rel=1e-9)
     lattice = details["sigma"] * details["lattice_steps_per_vote"]
     slack = accounting.rounding_slack(epsilon=epsilon, sigma=lattice, draws=batch * steps * 784)
@@ -57,7 +59,9 @@ def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
 def test_affordable_steps_golden_values(k, batch, a, teachers, steps):
     """The table's column of exact GDP at epsilon 10. Ours is a = sigma / N = 1: `a` of N teachers is 1 of a N."""
     block = Datalens(**{**BASE, "top_k": k, "batch": batch, "teachers": round(a * teachers)})
-    affordable = datalens.plan(block, BUDGET, MNIST).statement.details["steps_affordable_at_sigma_N_1"]
+    affordable = datalens.plan(block, BUDGET, MNIST).statement.details[
+        "steps_affordable_at_sigma_N_1"
+    ]
     assert steps * 0.999 - 1 <= affordable <= steps  # a thousandth of delta is the lattice's
 
 
@@ -80,10 +84,13 @@ def test_noise_per_teacher_golden_values(k, batch, steps, epsilon, teachers, rat
 
 def test_a_working_plan_is_not_weak_under_either_policy():
     one, other = (
-        datalens.plan(Datalens(**{**BASE, "weak_plan": policy}), BUDGET, MNIST) for policy in ("refuse", "warn")
+        datalens.plan(Datalens(**{**BASE, "weak_plan": policy}), BUDGET, MNIST)
+        for policy in ("refuse", "warn")
     )
     assert one.weak == other.weak == ()
-    assert one.statement == other.statement  # what the ledger knows a release by: the word alone is no new one
+    assert (
+        one.statement == other.statement
+    )  # what the ledger knows a release by: the word alone is no new one
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,9 @@ def test_a_working_plan_is_not_weak_under_either_policy():
 )
 def test_a_weak_plan_refuses_with_what_would_work_or_warns(changes):
     with pytest.raises(UserError) as refusal:
-        datalens.plan(Datalens(**{**BASE, "weak_plan": "refuse", **changes}), Budget(10.0, 1e-5), MNIST)
+        datalens.plan(
+            Datalens(**{**BASE, "weak_plan": "refuse", **changes}), Budget(10.0, 1e-5), MNIST
+        )
     for word in ("steps", "sigma/N", "dp_moments", "teachers", "epsilon", "weak_plan"):
         assert word in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -104,22 +113,31 @@ def test_a_weak_plan_refuses_with_what_would_work_or_warns(changes):
 
 
 def test_more_votes_than_pixels_is_one_sentence():
-    with pytest.raises(UserError, match=r"'top_k' parameter .* at most the 784 pixels .* Got 785 instead"):
+    with pytest.raises(
+        UserError, match=r"'top_k' parameter .* at most the 784 pixels .* Got 785 instead"
+    ):
         datalens.plan(Datalens(**{**BASE, "top_k": 785}), BUDGET, MNIST)
 
 
 def test_one_fake_is_no_batch_for_batch_norm():
     for network, batch in (("conv", 2), ("mlp", 1), ("paper", 1)):
-        datalens.plan(Datalens(**{**BASE, "generator_network": network, "batch": batch}), BUDGET, MNIST)
+        datalens.plan(
+            Datalens(**{**BASE, "generator_network": network, "batch": batch}), BUDGET, MNIST
+        )
     with pytest.raises(
-        UserError, match=r"'batch' parameter of synthesis\.datalens must be at least 2 for .* Got 1 inst"
+        UserError,
+        match=r"'batch' parameter of synthesis\.datalens must be at least 2 for .* Got 1 inst",
     ):
         datalens.plan(Datalens(**{**BASE, "generator_network": "conv", "batch": 1}), BUDGET, MNIST)
 
 
 def test_infinite_budget_has_no_noise_and_no_guarantee():
     plan = datalens.plan(Datalens(**{**BASE, "weak_plan": "refuse"}), Budget(math.inf, 1e-5), MNIST)
-    assert plan.statement.details["sigma"] == 0 and plan.statement.guarantee == "none" and plan.weak == ()
+    assert (
+        plan.statement.details["sigma"] == 0
+        and plan.statement.guarantee == "none"
+        and plan.weak == ()
+    )
 
 
 def test_the_papers_accountant_is_printed_and_is_never_the_claim():

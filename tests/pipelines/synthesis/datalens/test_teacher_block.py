@@ -31,7 +31,13 @@ def build(
     wrong_labels: bool = True,
 ) -> teacher_block.Block:
     return teacher_block.Block(
-        network(name), data, owner, count=count, learning_rate=learning_rate, seed=5, wrong_labels=wrong_labels
+        network(name),
+        data,
+        owner,
+        count=count,
+        learning_rate=learning_rate,
+        seed=5,
+        wrong_labels=wrong_labels,
     )
 
 
@@ -69,8 +75,12 @@ def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name, wro
     crowd = build(data, owner, name=name, learning_rate=1e-3, wrong_labels=wrong_labels)
     modules = [network(name) for _ in range(COUNT)]
     for teacher, module in enumerate(modules):
-        module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
-    optimisers = [torch.optim.Adam(module.parameters(), lr=1e-3, betas=(0.5, 0.999)) for module in modules]
+        module.load_state_dict(
+            {name: tensor[teacher].detach() for name, tensor in crowd.weights.items()}
+        )
+    optimisers = [
+        torch.optim.Adam(module.parameters(), lr=1e-3, betas=(0.5, 0.999)) for module in modules
+    ]
     drawn = []
     real_batch = crowd.real_batch
     crowd.real_batch = lambda batch: drawn.append(real_batch(batch)) or drawn[-1]
@@ -108,14 +118,18 @@ def test_other_labels_are_all_others_equally_often(data, owner):
     labels = torch.arange(3).repeat(10_000)
     table = torch.zeros(3, 3)
     table.index_put_((labels, build(data, owner)._other(labels)), torch.ones(()), accumulate=True)
-    np.testing.assert_allclose(table / 10_000, [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]], atol=0.025)
+    np.testing.assert_allclose(
+        table / 10_000, [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]], atol=0.025
+    )
 
 
 def test_one_class_has_no_other_label(records):
     space = Space(height=6, width=5, channels=1, classes=1)
     data = records(4, space, labels=[0] * 4)
     teacher = TEACHERS["mlp"](space.shape, 1, 8)
-    crowd = teacher_block.Block(teacher, data, np.zeros(4, int), count=1, learning_rate=1e-3, seed=0, wrong_labels=True)
+    crowd = teacher_block.Block(
+        teacher, data, np.zeros(4, int), count=1, learning_rate=1e-3, seed=0, wrong_labels=True
+    )
     crowd.train_step(torch.rand(2, 1, 6, 5), torch.zeros(2, dtype=torch.int64))
 
 
@@ -127,7 +141,9 @@ def test_teachers_that_reject_wrong_labels_tell_classes_apart(data, owner):
         for _ in range(150):
             crowd.train_step(*fakes(0))
         x, y = crowd.real_batch(30)
-        own, wrong = (stacked.logits(crowd.teacher, crowd.weights, (x, labels)) for labels in (y, (y + 1) % 3))
+        own, wrong = (
+            stacked.logits(crowd.teacher, crowd.weights, (x, labels)) for labels in (y, (y + 1) % 3)
+        )
         margins.append((own - wrong)[crowd.sizes > 0].mean().item())
     assert margins[0] > margins[1] + 1
 
@@ -140,7 +156,9 @@ def test_teachers_start_apart_and_learn(data, owner, name):
     before = {name: tensor.detach().clone() for name, tensor in crowd.weights.items()}
     crowd.train_step(*fakes(0))
     for name, tensor in crowd.weights.items():
-        assert torch.all((tensor - before[name]).flatten(1).abs().amax(1) > 0)  # the empty teacher included
+        assert torch.all(
+            (tensor - before[name]).flatten(1).abs().amax(1) > 0
+        )  # the empty teacher included
 
 
 @pytest.mark.parametrize("name", TEACHERS)
@@ -164,7 +182,9 @@ def test_removing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner,
 
 @pytest.mark.parametrize("record", [0, 7])
 @pytest.mark.parametrize("learning_rate", [1e-2, 10**18.8])
-def test_editing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner, record, learning_rate):
+def test_editing_a_record_changes_its_own_teacher_and_no_other_bit(
+    data, owner, record, learning_rate
+):
     """Even where training diverges: at the second rate a black image stays finite and a white one does not, and
     0 x NaN would carry the difference into a teacher that only masks its loss."""
     worlds = []
@@ -178,7 +198,9 @@ def test_editing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner, 
         one.train_step(*fakes(step))
         two.train_step(*fakes(step))
     for name, tensor in one.weights.items():
-        left, right = (side.detach()[others].view(torch.int32) for side in (tensor, two.weights[name]))
+        left, right = (
+            side.detach()[others].view(torch.int32) for side in (tensor, two.weights[name])
+        )
         assert torch.equal(left, right)
 
 
@@ -211,7 +233,9 @@ def test_every_draw_falls_on_a_teacher_s_own_record(monkeypatch, draw):
     """The largest float32 below one times the size must not round up to the size, which is the padding."""
     sizes = [*range(60), 127, 128, 129, 255, 0]
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    pixels = np.broadcast_to((1 + owner).astype(np.uint8)[:, None, None, None], (len(owner), *SPACE.shape))
+    pixels = np.broadcast_to(
+        (1 + owner).astype(np.uint8)[:, None, None, None], (len(owner), *SPACE.shape)
+    )
     shard = Images(np.ascontiguousarray(pixels), owner % 3, np.arange(len(owner)))
     crowd = build(shard, owner, count=len(sizes))
     monkeypatch.setattr(torch, "rand", lambda *shape, generator, device: torch.full(shape, draw))
@@ -239,6 +263,8 @@ def test_image_gradients_point_to_what_looks_more_real(data, owner, name):
     assert direction.shape == (COUNT, 4, 30)
     for teacher in range(COUNT):
         module = network(name)
-        module.load_state_dict({name: tensor[teacher].detach() for name, tensor in crowd.weights.items()})
+        module.load_state_dict(
+            {name: tensor[teacher].detach() for name, tensor in crowd.weights.items()}
+        )
         unit = direction[teacher] / direction[teacher].norm(dim=1, keepdim=True)
         assert torch.all(module(x + 0.01 * unit.reshape(x.shape), y) > module(x, y))

@@ -28,14 +28,18 @@ def generator(seed: int = 0) -> torch.Generator:
     spoil=st.sampled_from([None, math.nan, math.inf, -math.inf]),
     data=st.data(),
 )
-def test_a_vote_has_exactly_k_entries_of_one_in_magnitude(seed, d, size, clip, stochastic, spoil, data):
+def test_a_vote_has_exactly_k_entries_of_one_in_magnitude(
+    seed, d, size, clip, stochastic, spoil, data
+):
     """Whatever the gradient: the sensitivity must not hang on its being finite or different from zero."""
     k = data.draw(st.integers(1, d))
     gradients = torch.randn(2, 3, d, generator=generator(seed)) * size
     if spoil is not None:
         gradients[0, 0] = spoil
         gradients[1, 2, 0] = spoil
-    ballots = votes.vote(gradients, top_k=k, clip=clip, stochastic=stochastic, generator=generator(1))
+    ballots = votes.vote(
+        gradients, top_k=k, clip=clip, stochastic=stochastic, generator=generator(1)
+    )
     assert ballots.shape == gradients.shape and ballots.dtype == torch.int8
     assert set(ballots.unique().tolist()) <= {-1, 0, 1}
     assert torch.all((ballots != 0).sum(-1) == k)
@@ -57,7 +61,9 @@ def test_the_sum_over_teachers_moves_by_two_root_k_b_when_one_teacher_changes(ba
     d, k = 2, 1
     grid = torch.tensor(list(itertools.product([-2.0, -1.0, 1.0, 2.0], repeat=d)))
     single = votes.vote(grid, top_k=k, generator=generator(), **PLAIN).unique(dim=0)
-    others = votes.vote(torch.randn(4, batch, d, generator=generator(2)), top_k=k, generator=generator(), **PLAIN)
+    others = votes.vote(
+        torch.randn(4, batch, d, generator=generator(2)), top_k=k, generator=generator(), **PLAIN
+    )
     sums = [
         votes.tally(torch.cat([others, torch.stack(ballots)[None]])).ravel()
         for ballots in itertools.product(single, repeat=batch)
@@ -73,9 +79,13 @@ def test_the_k_largest_magnitudes_get_their_own_signs():
     assert ballots.tolist() == [[0, -1, 1, 0], [1, 0, -1, 0]]
 
 
-def mean_sign(gradient: list[float], *, clip: float, stochastic: bool = True, repeats: int = 40_000) -> np.ndarray:
+def mean_sign(
+    gradient: list[float], *, clip: float, stochastic: bool = True, repeats: int = 40_000
+) -> np.ndarray:
     gradients = torch.tensor(gradient).expand(repeats, -1)
-    ballots = votes.vote(gradients, top_k=len(gradient), clip=clip, stochastic=stochastic, generator=generator(3))
+    ballots = votes.vote(
+        gradients, top_k=len(gradient), clip=clip, stochastic=stochastic, generator=generator(3)
+    )
     return ballots.double().mean(0).numpy()
 
 
@@ -98,7 +108,9 @@ def test_control_the_plain_sign_and_other_clips_are_told_apart():
 
 def test_signs_of_different_coordinates_and_images_are_drawn_apart():
     gradients = torch.tensor([1.0, 0.0, 0.0]).expand(20_000, 2, 3)
-    ballots = votes.vote(gradients, top_k=3, clip=0.0, stochastic=True, generator=generator(4)).double()
+    ballots = votes.vote(
+        gradients, top_k=3, clip=0.0, stochastic=True, generator=generator(4)
+    ).double()
     free = ballots[:, :, 1:].reshape(-1, 4).numpy()
     correlation = np.corrcoef(free.T) - np.eye(4)
     assert np.abs(correlation).max() < 6 / math.sqrt(20_000)
@@ -128,7 +140,9 @@ def test_a_record_s_teacher_hangs_on_its_id_alone(ids, teachers, data):
     owner = votes.assign(ids, teachers, key=b"key")
     assert owner.shape == ids.shape and owner.dtype == np.int64
     assert owner.min() >= 0 and owner.max() < teachers
-    keep = np.array(data.draw(st.permutations(range(len(ids)))))[: data.draw(st.integers(1, len(ids)))]
+    keep = np.array(data.draw(st.permutations(range(len(ids)))))[
+        : data.draw(st.integers(1, len(ids)))
+    ]
     np.testing.assert_array_equal(votes.assign(ids[keep], teachers, key=b"key"), owner[keep])
 
 
@@ -147,7 +161,9 @@ def test_no_records_have_no_teachers():
 def test_signal_to_noise_is_estimated_from_noisy_sums_alone(signal):
     rng = np.random.default_rng(0)
     noisy = rng.choice([-1.0, 1.0], 40_000) * signal * 70 + rng.normal(0, 70, 40_000)
-    assert votes.signal_to_noise(noisy, 70) == pytest.approx(signal, abs=0.12 if signal == 0 else 0.03)
+    assert votes.signal_to_noise(noisy, 70) == pytest.approx(
+        signal, abs=0.12 if signal == 0 else 0.03
+    )
     assert votes.signal_to_noise(noisy, 0) == math.inf
 
 

@@ -22,10 +22,16 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
 
 def test_a_client_with_anothers_certificate_is_refused(project):
-    params, work = within(config.load(), start_timeout=15.0), project.path / ".scratch/nvflare/foreign"
+    params, work = (
+        within(config.load(), start_timeout=15.0),
+        project.path / ".scratch/nvflare/foreign",
+    )
     own, homes = submit.laid_out(params, [PPPFL], work)
     foreign = kits.provision(work / "foreign", CLIENTS, submit.HOST, processes.free_ports(2))
-    for name in ("client.crt", "client.key"):  # a certificate for c0, by an authority that is not ours
+    for name in (
+        "client.crt",
+        "client.key",
+    ):  # a certificate for c0, by an authority that is not ours
         shutil.copy(foreign / "c0/startup" / name, own / "c0/startup" / name)
     with (
         pytest.raises(UserError, match=r"After 15 s these clients have not come: c0\."),
@@ -57,8 +63,14 @@ def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch)
     for client in CLIENTS:
         changed(own / client, "resources.json", without_our_deployer)
     for name in (submit.HOST, "c2"):
-        changed(own / name, "resources.json", lambda resources: resources.update(class_allow_list=["*"]))
-        changed(own / name, "authorization.json", lambda policy: policy["permissions"].update(project_admin="any"))
+        changed(
+            own / name, "resources.json", lambda resources: resources.update(class_allow_list=["*"])
+        )
+        changed(
+            own / name,
+            "authorization.json",
+            lambda policy: policy["permissions"].update(project_admin="any"),
+        )
     written = jobs.write
     with submit.network(params, own, homes, work) as network:
         for kind in KINDS:
@@ -73,7 +85,10 @@ def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch)
 def brought(written, kind: str, marks: Path, folder: Path, *arguments) -> None:
     """Writes a job as `jobs.write` does, and something into it that leaves a mark where it runs."""
     written(folder, *arguments)
-    path, given = "subprocess.Popen", {"args": ["sh", "-c", f'touch "{marks}/$(basename $FEDLENS_HOME)"']}
+    path, given = (
+        "subprocess.Popen",
+        {"args": ["sh", "-c", f'touch "{marks}/$(basename $FEDLENS_HOME)"']},
+    )
     if kind == "code that comes with the job":
         (folder / "client/custom").mkdir()
         (folder / "client/custom/evil.py").write_text(CODE.format(marks=str(marks)))
@@ -101,7 +116,11 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
     own, homes = submit.laid_out(params, [PPPFL], work)
     for name, kind in ((submit.HOST, "Server"), ("c1", "Client")):
         part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
-        changed(own / name, "resources.json", lambda resources, part=part: resources["components"].append(part))
+        changed(
+            own / name,
+            "resources.json",
+            lambda resources, part=part: resources["components"].append(part),
+        )
     changed(own / "c2", "resources.json", without_our_deployer)
     changed(own / "c2", "resources.json", without_our_launcher)
     with submit.network(params, own, homes, work) as network:
@@ -109,10 +128,16 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
         until = time.monotonic() + 60
         while told.read_text().count("\n") < 34 and time.monotonic() < until:
             time.sleep(0.2)
-        policies = {client: (own / client / "local/resources.json").exists() for client in ("c0", "c2")}
+        policies = {
+            client: (own / client / "local/resources.json").exists() for client in ("c0", "c2")
+        }
     answers = [json.loads(line) for line in told.read_text().splitlines()]
     said = {
-        client: {(answer["process"], answer["topic"]): answer for answer in answers if answer["client"] == client}
+        client: {
+            (answer["process"], answer["topic"]): answer
+            for answer in answers
+            if answer["client"] == client
+        }
         for client in ("c0", "c2")
     }
     assert said["c0"].keys() == said["c2"].keys() and len(said["c0"]) == 17
@@ -128,7 +153,9 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
 POSES = ("its own token", "a token that is not registered", "the server's token")
 
 
-@pytest.mark.parametrize("guarded", [True, False], ids=["the server's launcher", "the control without it"])
+@pytest.mark.parametrize(
+    "guarded", [True, False], ids=["the server's launcher", "the control without it"]
+)
 def test_a_client_does_not_pose_as_the_server_to_another(guarded, project, tmp_path, monkeypatch):
     """c1 asks c0 in the server's name: with its own token, with that token once c1 has quit, and with the token that
     the server's own messages carry. The control is NVFlare's own server, which passes the last two on."""
@@ -139,7 +166,11 @@ def test_a_client_does_not_pose_as_the_server_to_another(guarded, project, tmp_p
     own, homes = submit.laid_out(params, [], work)
     for name, kind in (("c0", "Witness"), ("c1", "Poser")):
         part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
-        changed(own / name, "resources.json", lambda resources, part=part: resources["components"].append(part))
+        changed(
+            own / name,
+            "resources.json",
+            lambda resources, part=part: resources["components"].append(part),
+        )
     if not guarded:
         changed(own / submit.HOST, "resources.json", without_the_servers_launcher)
     there = {name: homes[name] for name in (submit.HOST, "c0", "c1")}
@@ -150,7 +181,9 @@ def test_a_client_does_not_pose_as_the_server_to_another(guarded, project, tmp_p
         log = said.read_text()
     passed = {json.loads(line)["said"] for line in told.read_text().splitlines()}
     assert passed == (set() if guarded else set(POSES[1:]))
-    assert log.count("refused: a message of origin 'server' over the connection of 'c1'") == guarded * len(POSES)
+    assert log.count(
+        "refused: a message of origin 'server' over the connection of 'c1'"
+    ) == guarded * len(POSES)
 
 
 def within_seconds(patience: float, happened) -> None:
@@ -169,16 +202,22 @@ def changed(kit, name: str, change) -> None:
 
 
 def without_our_deployer(resources: dict) -> None:
-    resources["components"] = [part for part in resources["components"] if part["path"] != names.DEPLOYER]
+    resources["components"] = [
+        part for part in resources["components"] if part["path"] != names.DEPLOYER
+    ]
 
 
 def without_our_launcher(resources: dict) -> None:
     for part in resources["components"]:
         if part["path"] == names.LAUNCHER:
-            part["path"] = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
+            part["path"] = (
+                "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
+            )
 
 
 def without_the_servers_launcher(resources: dict) -> None:
     for part in resources["components"]:
         if part["path"] == names.SERVER_LAUNCHER:
-            part["path"] = "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher"
+            part["path"] = (
+                "nvflare.app_common.job_launcher.server_process_launcher.ServerProcessJobLauncher"
+            )

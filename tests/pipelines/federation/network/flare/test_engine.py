@@ -55,7 +55,9 @@ TOLD = {"images": (int, 3, 3)}
 
 def carried(on_loss: str = "fail", **clients: Proxy) -> Carrier:
     times = {"start_timeout": 5.0, "reply_timeout": 60.0, "ping_timeout": 1.0}
-    return Carrier(clients, Federation(engine="nvflare", mode="local", on_loss=on_loss, **times), TOLD)
+    return Carrier(
+        clients, Federation(engine="nvflare", mode="local", on_loss=on_loss, **times), TOLD
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -74,18 +76,42 @@ def test_a_client_whose_budget_is_gone_gives_no_reply_and_is_not_lost():
 
 
 BAD = {
-    "refuses": (Proxy({"refused": "round 4 does not follow"}), "it refused: round 4 does not follow"),
-    "fails": (Proxy(CollabCallError("c1", "update", TimeoutError("timed out"))), "it does not answer"),
+    "refuses": (
+        Proxy({"refused": "round 4 does not follow"}),
+        "it refused: round 4 does not follow",
+    ),
+    "fails": (
+        Proxy(CollabCallError("c1", "update", TimeoutError("timed out"))),
+        "it does not answer",
+    ),
     "dies": (Proxy(threading.Event(), alive=False), "it does not answer"),
     "says nothing": (Proxy(None), "it refused: its answer is none"),
-    "sends other shapes": (Proxy({**ANSWER, "arrays": {"w": np.zeros(3, np.float32)}}), "not of the protocol"),
-    "sends nan": (Proxy({**ANSWER, "arrays": {"w": np.full(2, np.nan, np.float32)}}), "not of the protocol"),
+    "sends other shapes": (
+        Proxy({**ANSWER, "arrays": {"w": np.zeros(3, np.float32)}}),
+        "not of the protocol",
+    ),
+    "sends nan": (
+        Proxy({**ANSWER, "arrays": {"w": np.full(2, np.nan, np.float32)}}),
+        "not of the protocol",
+    ),
     "tells more": (Proxy({**ANSWER, "scalars": {"records": 9}}), "not of the protocol"),
-    "tells less": (Proxy({**ANSWER, "scalars": {}}), "not of the protocol: its answer lacks the numbers images"),
+    "tells less": (
+        Proxy({**ANSWER, "scalars": {}}),
+        "not of the protocol: its answer lacks the numbers images",
+    ),
     "tells no mapping": (Proxy({**ANSWER, "scalars": [3]}), "not of the protocol"),
-    "weighs itself": (Proxy({**ANSWER, "scalars": {"images": 10**6}}), r"'images' .* int in \[3, 3\]"),
-    "weighs nothing at all": (Proxy({**ANSWER, "scalars": {"images": math.nan}}), r"'images' .* int in \[3, 3\]"),
-    "sends too large values": (Proxy({**ANSWER, "arrays": {"w": np.full(2, 2e6, np.float32)}}), "not of the protocol"),
+    "weighs itself": (
+        Proxy({**ANSWER, "scalars": {"images": 10**6}}),
+        r"'images' .* int in \[3, 3\]",
+    ),
+    "weighs nothing at all": (
+        Proxy({**ANSWER, "scalars": {"images": math.nan}}),
+        r"'images' .* int in \[3, 3\]",
+    ),
+    "sends too large values": (
+        Proxy({**ANSWER, "arrays": {"w": np.full(2, 2e6, np.float32)}}),
+        "not of the protocol",
+    ),
     "sends half": (Proxy({"arrays": ANSWER["arrays"]}), "not of the protocol"),
 }
 
@@ -105,7 +131,11 @@ def test_or_the_run_goes_on_without_it_where_that_is_asked_for(kind):
     asked = carried("skip", c0=Proxy(), c1=proxy, c2=Proxy())
     for _ in range(2):
         assert [reply.client for reply in asked.call(ROUND)] == ["c0", "c2"]
-    assert list(asked.lost) == ["c1"] and re.search(why, asked.lost["c1"]) and asked.lost["c1"].startswith("round 4: ")
+    assert (
+        list(asked.lost) == ["c1"]
+        and re.search(why, asked.lost["c1"])
+        and asked.lost["c1"].startswith("round 4: ")
+    )
     assert proxy.abort_signal.triggered and not asked.clients["c0"].abort_signal.triggered
 
 
@@ -172,6 +202,8 @@ def test_a_model_that_clients_would_refuse_is_not_sent():
 
 
 def test_what_a_client_says_is_one_line_of_the_log():
-    asked = carried("skip", c0=Proxy(), c1=Proxy({"refused": "no\r\nERROR: c0 was lost\x1b[2J" + "x" * 10**5}))
+    asked = carried(
+        "skip", c0=Proxy(), c1=Proxy({"refused": "no\r\nERROR: c0 was lost\x1b[2J" + "x" * 10**5})
+    )
     asked.call(ROUND)
     assert asked.lost["c1"].isprintable() and len(asked.lost["c1"]) < 600

@@ -38,7 +38,11 @@ def zipped(files: dict[str, str]) -> bytes:
     return content.getvalue()
 
 
-OURS = {names.CLIENT_FILE: json.dumps(names.CLIENT_APP), ".__nvfl_sig.json": "{}", "config/.__nvfl_submitter.crt": ""}
+OURS = {
+    names.CLIENT_FILE: json.dumps(names.CLIENT_APP),
+    ".__nvfl_sig.json": "{}",
+    "config/.__nvfl_submitter.crt": "",
+}
 
 
 def test_the_job_that_we_write_is_deployed():
@@ -127,7 +131,9 @@ def test_a_job_is_looked_at_before_nvflare_unpacks_it(monkeypatch, tmp_path):
     for folder in ("startup", "local"):
         (tmp_path / folder).mkdir()
     unpacked = []
-    monkeypatch.setattr(training_cmds, "unzip_all_from_bytes", lambda *given: unpacked.append(given))
+    monkeypatch.setattr(
+        training_cmds, "unzip_all_from_bytes", lambda *given: unpacked.append(given)
+    )
     engine = Mock(ClientEngineInternalSpec)
     engine.args = SimpleNamespace(workspace=str(tmp_path))
     engine.get_client_name.return_value = "c0"
@@ -140,7 +146,8 @@ def test_a_job_is_looked_at_before_nvflare_unpacks_it(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["local", "startup", "audit.log", "../c1", JOB + "/..", JOB + "\n", JOB.upper(), "", None]
+    "name",
+    ["local", "startup", "audit.log", "../c1", JOB + "/..", JOB + "\n", JOB.upper(), "", None],
 )
 def test_a_job_whose_name_leads_elsewhere_is_not(name):
     """NVFlare removes the folder of that name before it looks at the app."""
@@ -150,13 +157,18 @@ def test_a_job_whose_name_leads_elsewhere_is_not(name):
 @pytest.fixture
 def narrowed_here(monkeypatch):
     """As in a client's processes, until the test is over."""
-    for owner, name in ((ClientRequestProcessors, "request_processors"), (AdminCommands, "commands")):
+    for owner, name in (
+        (ClientRequestProcessors, "request_processors"),
+        (AdminCommands, "commands"),
+    ):
         monkeypatch.setattr(owner, name, list(getattr(owner, name)))
     hardening.narrow(monkeypatch.setattr)
 
 
 def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else(narrowed_here):
-    topics = {topic for one in ClientRequestProcessors.request_processors for topic in one.get_topics()}
+    topics = {
+        topic for one in ClientRequestProcessors.request_processors for topic in one.get_topics()
+    }
     assert "train.deploy" in topics
     for word in ("shell", "delete", "info", "env", "restart", "shutdown", "log", "errors"):
         assert not [topic for topic in topics if word in topic], word
@@ -180,7 +192,9 @@ def test_who_is_answered(origin, channel, answered):
     within = cells.without_cells_service(lambda cell, origin, message: handled.append(message))
     guarded = hardening.from_the_server_alone(within)
     cell = SimpleNamespace(my_info=SimpleNamespace(fqcn="c0"))
-    reply = guarded(cell, origin=origin, message=new_cell_message({MessageHeaderKey.CHANNEL: channel}, None))
+    reply = guarded(
+        cell, origin=origin, message=new_cell_message({MessageHeaderKey.CHANNEL: channel}, None)
+    )
     assert bool(handled) == answered == (reply is None)
 
 
@@ -197,13 +211,21 @@ def said_by_the_start_of_a_job() -> str:
 
 
 def said_by_the_clients_process() -> str:
-    agent = SimpleNamespace(auditor=None, processors={"x": 1}, app_ctx=SimpleNamespace(new_context=nullcontext))
+    agent = SimpleNamespace(
+        auditor=None, processors={"x": 1}, app_ctx=SimpleNamespace(new_context=nullcontext)
+    )
     agent.processors["x"] = SimpleNamespace(process=failing)
-    return admin.FedAdminAgent._dispatch_request(agent, new_cell_message({}, Message("x", ""))).payload.body
+    return admin.FedAdminAgent._dispatch_request(
+        agent, new_cell_message({}, Message("x", ""))
+    ).payload.body
 
 
 def said_by_a_call() -> str:
-    headers = {"collab__authenticated_caller": "server", "collab__method_name": "end", "collab__target_name": "c0"}
+    headers = {
+        "collab__authenticated_caller": "server",
+        "collab__method_name": "end",
+        "collab__target_name": "c0",
+    }
     app, log = (
         SimpleNamespace(name="c0", find_collab_method=lambda *_: failing),
         SimpleNamespace(error=print, debug=print),
@@ -220,7 +242,8 @@ def said_by_the_deployer() -> str:
 
 
 @pytest.mark.parametrize(
-    "said", [said_by_the_start_of_a_job, said_by_the_clients_process, said_by_a_call, said_by_the_deployer]
+    "said",
+    [said_by_the_start_of_a_job, said_by_the_clients_process, said_by_a_call, said_by_the_deployer],
 )
 def test_the_text_of_an_exception_stays_here(said, request, caplog):
     assert "3 records" in said()  # as NVFlare has it

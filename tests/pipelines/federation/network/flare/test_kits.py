@@ -44,7 +44,10 @@ def test_no_other_user_of_the_machine_reads_a_kit_whatever_the_umask(tmp_path, u
         kits.provision(tmp_path / "kits", ["c0"], "localhost", (8002, 8003))
     finally:
         os.umask(before)
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "kits", *(tmp_path / "kits").rglob("*"))}
+    modes = {
+        path: stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "kits", *(tmp_path / "kits").rglob("*"))
+    }
     keys = [path for path in modes if path.suffix == ".key"]
     assert len(keys) == 3
     assert {modes[path] for path in (*keys, tmp_path / "kits/fedlens/state/cert.json")} == {0o600}
@@ -56,7 +59,10 @@ def test_no_other_user_of_the_machine_reads_a_kit_whatever_the_umask(tmp_path, u
 def test_a_client_may_be_asked_for_two_classes_and_nothing_else(made, client):
     resources = local(made, client, "resources.json")
     assert resources["class_allow_list"] == [names.CLIENT, names.EXECUTOR]
-    assert resources["class_list_enforcement_mode"] == "enforce" and resources["allow_log_streaming"] is False
+    assert (
+        resources["class_list_enforcement_mode"] == "enforce"
+        and resources["allow_log_streaming"] is False
+    )
     assert not any("stream" in part["id"] for part in resources["components"])
     for rights in local(made, client, "authorization.json")["permissions"].values():
         assert all(rights[name] == "none" for name in ("byoc", "shell_commands", "clone_job"))
@@ -73,8 +79,12 @@ def test_the_servers_jobs_lie_in_its_kit_once_it_is_where_it_runs(made):
     kits.settle(made / "localhost")
     resources = local(made, "localhost", "resources.json")
     places = [resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"]]
-    places += [part["args"]["uri_root"] for part in resources["components"] if part["id"] == "job_manager"]
-    assert len(places) == 2 and all(place.startswith(str(made.resolve() / "localhost")) for place in places)
+    places += [
+        part["args"]["uri_root"] for part in resources["components"] if part["id"] == "job_manager"
+    ]
+    assert len(places) == 2 and all(
+        place.startswith(str(made.resolve() / "localhost")) for place in places
+    )
 
 
 def told(*arguments: str) -> str:
@@ -86,7 +96,15 @@ def told(*arguments: str) -> str:
 
 def provisioned(checkout, *folder: str) -> str:
     """Runs the documented command and returns what it says."""
-    command = [sys.executable, "-m", "pipelines.federation.network.flare", "provision", *folder, "--host", "localhost"]
+    command = [
+        sys.executable,
+        "-m",
+        "pipelines.federation.network.flare",
+        "provision",
+        *folder,
+        "--host",
+        "localhost",
+    ]
     return checkout.run(*command).stdout
 
 
@@ -97,7 +115,10 @@ KEYS = (*(f"{client}/startup/client.key" for client in CLIENTS), "localhost/star
 def test_kits_lie_beside_the_checkout_unless_told_otherwise(checkout):
     said = provisioned(checkout)
     beside = checkout.path.with_name("fedlens-kits")
-    assert f"in {beside}/fedlens/prod_00" in said and f"{beside}/fedlens/state: keep it offline" in said
+    assert (
+        f"in {beside}/fedlens/prod_00" in said
+        and f"{beside}/fedlens/state: keep it offline" in said
+    )
     assert (beside / "fedlens/prod_00/c0/startup/client.key").exists()
     assert checkout.git("status", "--porcelain") == ""
 
@@ -112,11 +133,22 @@ def test_git_takes_nothing_of_kits_in_the_checkout(checkout):
     found = guard.problems(checkout.path)
     keys = [f"kits/fedlens/prod_00/{key}" for key in KEYS]
     for file in (*keys, "kits/fedlens/state/cert.json"):
-        assert sum(line.startswith(f"{file} holds a private key, and Git tracks it or") for line in found) == 1
-    assert any(line.startswith("kits/probe would be added") for line in found) and len(found) == len(keys) + 2
+        assert (
+            sum(
+                line.startswith(f"{file} holds a private key, and Git tracks it or")
+                for line in found
+            )
+            == 1
+        )
+    assert (
+        any(line.startswith("kits/probe would be added") for line in found)
+        and len(found) == len(keys) + 2
+    )
 
 
-def test_kits_in_another_folder_of_the_checkout_are_named_by_whatever_name_they_get_into_git(checkout):
+def test_kits_in_another_folder_of_the_checkout_are_named_by_whatever_name_they_get_into_git(
+    checkout,
+):
     provisioned(checkout, "kits")
     (checkout.path / "kits").rename(checkout.path / "clinics")
     taken = checkout.git("add", "-A", "-n")
@@ -124,7 +156,9 @@ def test_kits_in_another_folder_of_the_checkout_are_named_by_whatever_name_they_
     assert guard.problems(checkout.path) == []
     startup = checkout.path / "clinics/fedlens/prod_00/c0/startup"
     (startup / "client.key").rename(startup / "client.txt")
-    shutil.make_archive(str(checkout.path / "handout"), "zip", checkout.path / "clinics/fedlens/prod_00/c1")
+    shutil.make_archive(
+        str(checkout.path / "handout"), "zip", checkout.path / "clinics/fedlens/prod_00/c1"
+    )
     checkout.git("add", "-f", "clinics/fedlens/state/cert.json")
     named = [line.split(" holds a private key")[0] for line in guard.problems(checkout.path)]
     assert named == [
@@ -160,8 +194,16 @@ def test_a_job_holds_names_and_no_code(tmp_path):
     params = config.load(ROOT / "params.yaml")
     run = Run("digits", "fedavg", "dp_moments")
     jobs.write(tmp_path / "job", run, run.terms(params), ["c0", "c1"], params.federation)
-    files = {str(file.relative_to(tmp_path / "job")) for file in (tmp_path / "job").rglob("*") if file.is_file()}
-    assert files == {"meta.json", "server/config/config_fed_server.json", "client/config/config_fed_client.json"}
+    files = {
+        str(file.relative_to(tmp_path / "job"))
+        for file in (tmp_path / "job").rglob("*")
+        if file.is_file()
+    }
+    assert files == {
+        "meta.json",
+        "server/config/config_fed_server.json",
+        "client/config/config_fed_client.json",
+    }
     text = "".join((tmp_path / "job" / file).read_text() for file in files)
     assert not any(secret in text for secret in ("epsilon", str(ROOT), "records"))
 

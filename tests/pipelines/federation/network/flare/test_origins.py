@@ -17,7 +17,11 @@ from nvflare.private.fed.server.fed_server import FederatedServer
 from pipelines.federation.network.flare import names, origins
 
 ADMINS_CELL = "_admin_7e2a2071-eb9f-4278-ac40-583ddf718a02"
-SIGNED = {("c1", "T1"), ("server", "server"), ("server_job", "J1")}  # what a client can show after a round
+SIGNED = {
+    ("c1", "T1"),
+    ("server", "server"),
+    ("server_job", "J1"),
+}  # what a client can show after a round
 
 
 class Verifier:
@@ -25,7 +29,9 @@ class Verifier:
         return signature == "signed" and name + token in {one + other for one, other in SIGNED}
 
 
-def message(origin, certificate: str | None, name: str = "c1", token: str = "T1", **headers) -> Message:
+def message(
+    origin, certificate: str | None, name: str = "c1", token: str = "T1", **headers
+) -> Message:
     made = Message()
     made.add_headers(
         {
@@ -46,7 +52,10 @@ def message(origin, certificate: str | None, name: str = "c1", token: str = "T1"
 
 def passes(given: Message, registered: dict, guarded: bool) -> bool:
     """Returns whether the server lets a message by, where `registered` holds the tokens of clients."""
-    clients = {token: SimpleNamespace(name=name, get_fqcn=lambda name=name: name) for token, name in registered.items()}
+    clients = {
+        token: SimpleNamespace(name=name, get_fqcn=lambda name=name: name)
+        for token, name in registered.items()
+    }
     server = SimpleNamespace(client_manager=SimpleNamespace(clients=clients))
     resolve = origins.cell_of_token if guarded else FederatedServer._resolve_client_fqcn_for_auth
 
@@ -64,7 +73,10 @@ POSING = {
     "in a job's name": (message("server.J1", "c1"), {}),
     "as another client": (message("c0.J1", "c1"), {}),
     "with the server's own token": (message("server", "c1", "server", "server"), {"T1": "c1"}),
-    "with the token of the server's job": (message("server.J1", "c1", "server_job", "J1"), {"T1": "c1"}),
+    "with the token of the server's job": (
+        message("server.J1", "c1", "server_job", "J1"),
+        {"T1": "c1"},
+    ),
     "by another split of name and token": (message("server", "c1", "c", "1T1"), {"T1": "c1"}),
 }
 
@@ -111,7 +123,10 @@ def test_the_certificate_of_a_connection_says_who_sends(origin, certificate, its
 
 def test_what_nvflare_lets_by_unchecked_is_checked_too():
     """A client's registration needs no token, and a farewell to the server none either."""
-    for topic, channel in (("register", CellChannel.SERVER_MAIN), (CellChannelTopic.Bye, CellChannel.CELLNET)):
+    for topic, channel in (
+        ("register", CellChannel.SERVER_MAIN),
+        (CellChannelTopic.Bye, CellChannel.CELLNET),
+    ):
         headers = {
             MessageHeaderKey.TOPIC: topic,
             MessageHeaderKey.CHANNEL: channel,
@@ -133,9 +148,14 @@ def test_the_guard_changes_what_a_servers_processes_do(monkeypatch):
     origins.guard(monkeypatch.setattr)
     assert FederatedServer._resolve_client_fqcn_for_auth is origins.cell_of_token
     assert (
-        FederatedServer._validate_auth_headers(None, message("server", "c1")).get_header(MessageHeaderKey.RETURN_CODE)
+        FederatedServer._validate_auth_headers(None, message("server", "c1")).get_header(
+            MessageHeaderKey.RETURN_CODE
+        )
         == ReturnCode.UNAUTHENTICATED
     )
     assert CoreCell._add_adhoc_connector(None, "c1", "tcp://192.0.2.1:1") is None
     asked = message("c1", "c1", **{MessageHeaderKey.CHANNEL: names.CELLS_SERVICE})
-    assert CoreCell._process_request(None, "c1", asked).get_header(MessageHeaderKey.RETURN_CODE) == "unauthenticated"
+    assert (
+        CoreCell._process_request(None, "c1", asked).get_header(MessageHeaderKey.RETURN_CODE)
+        == "unauthenticated"
+    )

@@ -38,8 +38,14 @@ def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
         params, everything = config.load(), [*SYNTHETIC, NOISY]
         with submit.network(params, *submit.laid_out(params, everything, work), work) as network:
             found = {run: network.carry(run) for run in everything}
-        ledgers = {client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5) for client in CLIENTS}
-        entered = {client: [entry["mechanism"] for entry in opened(ledger)] for client, ledger in ledgers.items()}
+        ledgers = {
+            client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5)
+            for client in CLIENTS
+        }
+        entered = {
+            client: [entry["mechanism"] for entry in opened(ledger)]
+            for client, ledger in ledgers.items()
+        }
     return found, b"".join(file.read_bytes() for file in tap.iterdir()), entered
 
 
@@ -64,9 +70,18 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
 
 def test_noisy_training_gives_the_same_weights(runs):
     """To the last bits of a float: in one process lots of one to three records, which share passes, round otherwise."""
-    train_dp_baseline.run(config.load(), "own", "dpsgd")  # in this process, with the same noise for tests
-    (store,) = (folder for folder in (paths.ledgers() / "own/releases").iterdir() if (folder / "spent.json").exists())
-    (here,), (there,) = results.load_models(store / "rounds.safetensors"), runs[0][NOISY].history.models
+    train_dp_baseline.run(
+        config.load(), "own", "dpsgd"
+    )  # in this process, with the same noise for tests
+    (store,) = (
+        folder
+        for folder in (paths.ledgers() / "own/releases").iterdir()
+        if (folder / "spent.json").exists()
+    )
+    (here,), (there,) = (
+        results.load_models(store / "rounds.safetensors"),
+        runs[0][NOISY].history.models,
+    )
     for name, array in there.items():
         np.testing.assert_allclose(here[name], array, rtol=0, atol=1e-6)
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
@@ -79,8 +94,13 @@ def test_each_client_entered_its_own_noisy_run_before_it_answered(runs):
 
 def test_no_private_image_crosses(runs, project):
     crossed = runs[1]
-    shards = [np.load(file)["images"] for file in (project.path / "data/private/own/clients").glob("*/train.npz")]
-    assert len(shards) == 3 and all(CANARY in image.tobytes() for images in shards for image in images)
+    shards = [
+        np.load(file)["images"]
+        for file in (project.path / "data/private/own/clients").glob("*/train.npz")
+    ]
+    assert len(shards) == 3 and all(
+        CANARY in image.tobytes() for images in shards for image in images
+    )
     assert CANARY not in crossed
     for images in shards:
         assert not any(image.tobytes()[:16] in crossed for image in images)
@@ -91,7 +111,9 @@ def test_no_private_image_crosses(runs, project):
     assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
 
 
-def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(project, monkeypatch, tmp_path, runs):
+def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
+    project, monkeypatch, tmp_path, runs
+):
     """`remote`: what runs elsewhere is found by the submitter's kit, whose owner has everybody's card and no image;
     each client's params.yaml names itself only."""
     params, work = config.load(), project.path / ".scratch/nvflare/remote"
@@ -109,7 +131,15 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(proje
     shutil.copy("params.yaml", tmp_path)
     submitter = Project(tmp_path)
     submitter.edit(lambda content: content["federation"].update(engine="nvflare", mode="remote"))
-    stage = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
+    stage = [
+        sys.executable,
+        "-m",
+        "stages.meta_train",
+        "--dataset",
+        "own",
+        "--generator",
+        GENERATOR,
+    ]
     monkeypatch.setitem(ENV, "PYTHONPATH", str(ROOT))
     assert "FEDLENS_KIT must name the folder" in submitter.run(*stage, ok=False).stderr
     monkeypatch.setitem(ENV, "FEDLENS_KIT", str(own / names.ADMIN))
@@ -122,9 +152,13 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(proje
 def test_other_parameters_at_a_client_fail_the_run_by_name(project):
     params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/terms"
     own, homes = submit.laid_out(params, [run], work)
-    Project(homes["c2"]).edit(lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01))
+    Project(homes["c2"]).edit(
+        lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01)
+    )
     with (
-        pytest.raises(UserError, match="c2 and the server have different parameters for this run: settings"),
+        pytest.raises(
+            UserError, match="c2 and the server have different parameters for this run: settings"
+        ),
         submit.network(params, own, homes, work) as network,
     ):
         network.carry(run)

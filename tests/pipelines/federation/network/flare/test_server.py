@@ -32,7 +32,9 @@ class Proxy:
 
 def carrier(params: config.Params, on_loss: str, *answers) -> Carrier:
     settings = params.federation.model_copy(update={"on_loss": on_loss})
-    return Carrier({f"c{number}": Proxy(answer) for number, answer in enumerate(answers)}, settings, {})
+    return Carrier(
+        {f"c{number}": Proxy(answer) for number, answer in enumerate(answers)}, settings, {}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,9 @@ def test_a_set_that_is_none_goes_to_nobody(params, wrong):
 SPENT = {"steps": 3, "epsilon_spent": 1.5, "epsilon_by_pld": 1.4}
 
 
-@pytest.mark.parametrize("wrong", [{**SPENT, "epsilon_spent": math.nan}, {"records": 9}, [1], np.ones(3), "all"])
+@pytest.mark.parametrize(
+    "wrong", [{**SPENT, "epsilon_spent": math.nan}, {"records": 9}, [1], np.ones(3), "all"]
+)
 def test_figures_that_are_none_are_not_told_and_the_others_are(params, wrong, caplog):
     asked = carrier(params, "fail", {"scalars": wrong}, {"scalars": SPENT}, {"scalars": {}}, {})
     assert server._spent(asked) == {"c1": SPENT}

@@ -25,14 +25,32 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
 def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Popen:
     """meta_train as users run it, over the network, until every client has begun."""
-    project.edit(lambda p: (p["federation"].update(engine="nvflare", on_loss=on_loss), p["meta"].update(rounds=rounds)))
-    command = [sys.executable, "-m", "stages.meta_train", "--dataset", "own", "--generator", GENERATOR]
-    shutil.rmtree(project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}", ignore_errors=True)  # logs of one before
+    project.edit(
+        lambda p: (
+            p["federation"].update(engine="nvflare", on_loss=on_loss),
+            p["meta"].update(rounds=rounds),
+        )
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "stages.meta_train",
+        "--dataset",
+        "own",
+        "--generator",
+        GENERATOR,
+    ]
+    shutil.rmtree(
+        project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}", ignore_errors=True
+    )  # logs of one before
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     stage = subprocess.Popen(command, cwd=project.path, env=ENV, **pipes)
     logs = project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/logs"
     until = time.monotonic() + 120
-    while not all((logs / f"{c}.log").exists() and ": ready" in (logs / f"{c}.log").read_text() for c in CLIENTS):
+    while not all(
+        (logs / f"{c}.log").exists() and ": ready" in (logs / f"{c}.log").read_text()
+        for c in CLIENTS
+    ):
         assert stage.poll() is None and time.monotonic() < until, stage.communicate()
         time.sleep(0.2)
     return stage
@@ -40,7 +58,9 @@ def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Pop
 
 def kill(project: Project, client: str) -> None:
     """Its process and the job's, at once."""
-    for number in processes._working_in(project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/homes"):
+    for number in processes._working_in(
+        project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/homes"
+    ):
         home = Path(f"/proc/{number}/environ").read_bytes()
         if f"/homes/{client}\0".encode() in home:
             os.kill(number, signal.SIGKILL)
@@ -86,4 +106,6 @@ def test_noisy_training_over_the_network_is_made_once(project):
     assert json.loads((folder / "cost.json").read_text())["rounds"] == 3
     for client in CLIENTS:
         ledger = Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5)
-        assert [entry["event"] for entry in ledger.entries() if entry.get("mechanism") == "dpsgd"] == ["open"]
+        assert [
+            entry["event"] for entry in ledger.entries() if entry.get("mechanism") == "dpsgd"
+        ] == ["open"]
