@@ -17,7 +17,9 @@ from within import Within
 
 @pytest.fixture(scope="session")
 def _checkout(tmp_path_factory) -> Path:
-    """The working tree's files, committed as a new repository, with tiny parameters and the canary's images."""
+    """The working tree's files, committed as a new repository, with tiny parameters and the
+    canary's images.
+    """
     path = tmp_path_factory.mktemp("project") / "fedlens"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
@@ -64,6 +66,6 @@ def within(checkout) -> Within:
 
 @pytest.fixture
 def built(_built, tmp_path) -> Within:
-    """What it runs again, it runs in this process."""
+    """Returns a copy of a whole run. Stages that run again run in this process."""
     shutil.copytree(_built, tmp_path / "fedlens", symlinks=True)
     return Within(tmp_path / "fedlens")

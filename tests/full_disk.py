@@ -1,4 +1,5 @@
-"""Fills a small file system but for some pages, and enters releases twice, of short lines and of long ones.
+"""Fills a small file system but for some pages, and enters releases twice, of short lines and of
+long ones.
 
 python tests/full_disk.py FOLDER     # a tmpfs of 64 KiB; prints what the attempts came to, a list for each case
 """
@@ -36,8 +37,11 @@ def entered(ledger: Ledger, seed: int, length: int) -> str:
 
 
 def tried(folder: Path, pages_free: int, length: int) -> list[str]:
-    """Returns what two attempts on the full disk came to. Then there is room again, and all must be sound."""
-    ledger, ballast = Ledger(folder / f"own/c{pages_free}.jsonl", delta=DELTA), folder / "ballast"
+    """Returns what two attempts on the full disk came to. Then there is room again, and all must be
+    sound.
+    """
+    ledger = Ledger(folder / f"own/c{pages_free}.jsonl", delta=DELTA)
+    ballast = folder / "ballast"
     ledger.open(release())
     ledger.close(release().fingerprint)
     fill(ballast, pages_free)

@@ -1,7 +1,8 @@
 """Releases of every mechanism with frozen settings, as the code of today enters them in a ledger.
 
-`golden/settings.json` holds the settings, `golden/ledgers/NAME.jsonl` the ledger of a client that made the release when
-the file was written. A setting that was added later is given its neutral value here.
+`golden/settings.json` holds the settings, `golden/ledgers/NAME.jsonl` the ledger of a client that
+made the release when the file was written. A setting that was added later is given its neutral
+value here.
 """
 
 import json
@@ -21,7 +22,9 @@ from pipelines.synthesis import release as releasing
 from stages import train_dp_baseline
 
 GOLDEN = Path(__file__).parent / "golden"
-EPSILON, DELTA, SEED = 2.0, 1e-5, 7
+EPSILON = 2.0
+DELTA = 1e-5
+SEED = 7
 SPACE = base.Space(height=8, width=8, channels=1, classes=10)
 WARPS = {"rotation": 0.15, "scale": 0.1, "shear": 0.1, "shift": 0.5, "elastic": 0.0, "noise": 0.0}
 
@@ -56,7 +59,9 @@ def of_noisy_training(name: str, settings: dict) -> Release:
         augmentation=Augmentation.model_validate(WARPS),
     )
     family = noisy_run.family(settings)
-    start, before, delta = None, (), DELTA
+    start = None
+    before = ()
+    delta = DELTA
     if settings.warm_start:
         moments = DpMoments.model_validate(frozen_settings()["dp_moments"])
         plan = warm_start.plan(moments, EPSILON, DELTA, settings.warm_start.share, SPACE)

@@ -1,4 +1,6 @@
-"""Which of our modules a module imports, directly or through others: read from the source, nothing is run."""
+"""Which of our modules a module imports, directly or through others: read from the source, nothing
+is run.
+"""
 
 import ast
 from functools import cache
@@ -33,7 +35,8 @@ def imported(path: Path) -> frozenset[Path]:
 
 def closure(start: Path) -> set[Path]:
     """Every file of ours that `start` reaches, itself included."""
-    seen, todo = set(), [start]
+    seen = set()
+    todo = [start]
     while todo:
         path = todo.pop()
         if path not in seen:

@@ -2,7 +2,9 @@
 
 
 def method(*accuracies: float, before: float = 0.3, **other) -> dict:
-    """A method's entry of a run with clients c0, c1, ...; macro-F1 is a tenth below the accuracy."""
+    """A method's entry of a run with clients c0, c1, ...; macro-F1 is a tenth below the
+    accuracy.
+    """
     clients = {
         f"c{number}": {
             "accuracy": accuracy,

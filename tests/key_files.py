@@ -1,4 +1,6 @@
-"""Private keys, and archives of them, for tests. Put together at run time: the guard reads the tests, too."""
+"""Private keys, and archives of them, for tests. Put together at run time: the guard reads the
+tests, too.
+"""
 
 import io
 import tarfile

@@ -1,5 +1,7 @@
-"""Asks of accepted parameters what later stages ask, without training: every plan and account, the cheap
-parts of each stage. Whatever fails here must be refused where it is loaded, or in one sentence."""
+"""Asks of accepted parameters what later stages ask, without training: every plan and account, the
+cheap parts of each stage. Whatever fails here must be refused where it is loaded, or in one
+sentence.
+"""
 
 import contextlib
 import json
@@ -129,7 +131,8 @@ def _once(action: Callable, *key) -> None:
 
 
 def _plan(name: str, settings: str, budget: tuple[float, float], space: base.Space) -> None:
-    module, block = base.load(name), GENERATORS[name].model_validate_json(settings)
+    module = base.load(name)
+    block = GENERATORS[name].model_validate_json(settings)
     plan = module.plan(block, Budget(*budget), space)
     for sigma in _sigmas(plan.statement.details):
         _noise(sigma, plan.statement.epsilon)
@@ -147,7 +150,8 @@ def _plan(name: str, settings: str, budget: tuple[float, float], space: base.Spa
 class _Still:
     """No noise, of the size that was asked for."""
 
-    guarantee, source = "none", "none"
+    guarantee = "none"
+    source = "none"
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
         if not 0 < sigma < 2**62:
@@ -198,7 +202,8 @@ def _account(params: Params, dataset: str, client: str, settings: Block) -> Acco
     epsilon, delta = params.budget(client)
     if not settings.warm_start:
         return noisy_run.family(settings).account(epsilon, delta, settings)
-    share, space = settings.warm_start.share, public_space(params.profiles[dataset])
+    share = settings.warm_start.share
+    space = public_space(params.profiles[dataset])
     moments = warm_start.plan(params.generator(dataset, "dp_moments"), epsilon, delta, share, space)
     try:
         return noisy_run.family(settings).account(
@@ -298,7 +303,8 @@ class _Held:
 
 
 def _cut(_: str, held: _Held) -> None:
-    params, rng = held.params, np.random.default_rng(0)
+    params = held.params
+    rng = np.random.default_rng(0)
     images, labels = load_digits(return_X_y=True)
     fractions = [params.prepare.test_fraction, params.prepare.public_fraction]
     _, _, rest = partitions.split(labels, fractions, rng)

@@ -28,8 +28,9 @@ def release(
 
 
 def check_sound(path: Path, acknowledged: list[dict]) -> None:
-    """Checks what must hold after any failures: the chain can be read and holds what it confirmed, takes the next line,
-    and still shows a cut."""
+    """Checks what must hold after any failures: the chain can be read and holds what it confirmed,
+    takes the next line, and still shows a cut.
+    """
     ledger = Ledger(path, delta=DELTA)
     assert ledger.entries()[: len(acknowledged)] == acknowledged
     with watching(lambda _, name, call, arguments: call(*arguments)):
@@ -48,10 +49,13 @@ def check_sound(path: Path, acknowledged: list[dict]) -> None:
 
 
 class Watched:
-    """The module `os`, of which each call that concerns files goes through `act(number, name, call, arguments)`."""
+    """The module `os`, of which each call that concerns files goes through `act(number, name, call,
+    arguments)`.
+    """
 
     def __init__(self, act: Callable):
-        self.act, self.count = act, 0
+        self.act = act
+        self.count = 0
 
     def __getattr__(self, name: str):
         call = getattr(os, name)
@@ -66,7 +70,9 @@ class Watched:
 
 
 def _unflushed(file: int) -> None:
-    """A process that dies takes nothing with it that the system holds; flushing is the slow part of these tests."""
+    """A process that dies takes nothing with it that the system holds; flushing is the slow part of
+    these tests.
+    """
 
 
 @contextmanager
@@ -94,7 +100,9 @@ def calls_of(action: Callable[[], object]) -> list[tuple[str, tuple]]:
 
 
 def killed(action: Callable[[], object], at: int, half: bool) -> None:
-    """Runs the action in a process that dies before its call number `at`, or when it has written half of it."""
+    """Runs the action in a process that dies before its call number `at`, or when it has written
+    half of it.
+    """
 
     def act(number, name, call, arguments):
         if number < at:
@@ -116,7 +124,9 @@ def killed(action: Callable[[], object], at: int, half: bool) -> None:
 
 
 def on_a_full_disk(action: Callable[[], object], at: int, half: bool) -> None:
-    """Runs the action where nothing is written from its call number `at` on, or from the middle of that call on."""
+    """Runs the action where nothing is written from its call number `at` on, or from the middle of
+    that call on.
+    """
 
     def act(number, name, call, arguments):
         if number < at or name == "close":

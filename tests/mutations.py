@@ -1,5 +1,7 @@
-"""Broken and absurd params.yaml files: each leaf of the shipped one under each odd value, keys that go, come and change
-their names, and texts that are no YAML. All of it is in one order, so that a seed picks the same sample anywhere."""
+"""Broken and absurd params.yaml files: each leaf of the shipped one under each odd value, keys that
+go, come and change their names, and texts that are no YAML. All of it is in one order, so that a
+seed picks the same sample anywhere.
+"""
 
 import copy
 import math
@@ -67,7 +69,9 @@ VALUES = [*NUMBERS, *TEXTS, *OTHERS]
 
 
 class Mutation(NamedTuple):
-    """A changed copy of the shipped content. what: for a person who looks for it. make: builds it anew."""
+    """A changed copy of the shipped content. what: for a person who looks for it. make: builds it
+    anew.
+    """
 
     what: str
     make: Callable[[], dict]
@@ -99,7 +103,8 @@ def _values() -> Iterator[Mutation]:
 
 def _keys() -> Iterator[Mutation]:
     for path in _blocks(shipped()):
-        owner, key = path[:-1], path[-1]
+        owner = path[:-1]
+        key = path[-1]
         yield Mutation(f"{_dotted(path)} removed", lambda path=path: _without(path))
         for name in (key[:-1], f"{key}s", key.upper(), 5, "", None):
             made = Mutation(

@@ -8,7 +8,8 @@ from project import Project
 from pipelines.federation.network.flare import processes
 from pipelines.federation.run_spec import Run
 
-GENERATOR, CLIENTS = "dp_moments", ["c0", "c1", "c2"]
+GENERATOR = "dp_moments"
+CLIENTS = ["c0", "c1", "c2"]
 PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (
     Run("own", method, GENERATOR) for method in ("pppfl", "fedavg", "scaffold", "sda_fl")
 )

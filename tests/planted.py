@@ -1,4 +1,7 @@
-"""What tests send to other processes, which import it by name: a test file has none that they know."""
+"""Functions that tests send to other processes, which import them by name.
+
+Those processes know no name of a test file.
+"""
 
 
 def failing(gradients, generator):

@@ -57,14 +57,17 @@ class Project:
 
     def edit(self, change: Callable[[dict], None]) -> None:
         """Applies `change` to params.yaml."""
-        yaml, file = YAML(), self.path / "params.yaml"
+        yaml = YAML()
+        file = self.path / "params.yaml"
         params = yaml.load(file.read_text())
         change(params)
         with file.open("w") as out:
             yaml.dump(params, out)
 
     def export(self, clients: list[str], generator: str) -> None:
-        """Their sets on images of the user's own, by the stages up to export_synthetic, in this process."""
+        """Their sets on images of the user's own, by the stages up to export_synthetic, in this
+        process.
+        """
         from pipelines import config  # not above: `mutants` imports this file, and torch is slow
         from stages import export_synthetic, partition, prepare, train_generator
 
@@ -87,7 +90,9 @@ class Project:
 
 
 def tiny(params: dict) -> None:
-    """Two clients, every stage in seconds, on images of the user's own that carry a canary (`own_images`)."""
+    """Two clients, every stage in seconds, on images of the user's own that carry a canary
+    (`own_images`).
+    """
     params["datasets"] = ["own"]
     plain = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
     digits = json.loads(

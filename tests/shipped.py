@@ -15,7 +15,9 @@ PARSED = json.dumps(YAML(typ="safe").load((ROOT / "params.yaml").read_text()))
 
 
 def shipped() -> dict:
-    """A fresh copy of the shipped parameters with every optional block filled in, so that each field is there."""
+    """A fresh copy of the shipped parameters with every optional block filled in, so that each
+    field is there.
+    """
     content = json.loads(PARSED)
     dataset = content["datasets"][0]
     content["clients"] = {"c0": {"epsilon": 10.0, "delta": 1e-6}, "c1": {"epsilon": 3.0}}
@@ -31,7 +33,7 @@ def shipped() -> dict:
 
 
 def load(content):
-    """As if params.yaml held `content`: parsing takes 30 ms, and there are a thousand cases."""
+    """Loads as if params.yaml held `content`: parsing takes 30 ms, and there are a thousand cases."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config.params, "read", lambda path: content)
         return config.load(ROOT / "params.yaml")

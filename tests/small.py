@@ -1,15 +1,15 @@
-"""A project of two outputs that may leave and one that may not, none of them made: what the guard reads."""
+"""A project of two outputs that may leave and one that may not, none of them made: what the guard
+reads.
+"""
 
 import shutil
 from pathlib import Path
 
 from project import ROOT, Project
 
-EXPORT, INITIAL, PRIVATE = (
-    "data/synthetic/own/c0/dp_moments",
-    "models/initial/own/dp_moments",
-    "models/private/own",
-)
+EXPORT = "data/synthetic/own/c0/dp_moments"
+INITIAL = "models/initial/own/dp_moments"
+PRIVATE = "models/private/own"
 GRAPH = f"""\
 stages:
   export_synthetic: {{cmd: 'true', outs: [{EXPORT}]}}

@@ -1,4 +1,6 @@
-"""CIFAR-10's profile from end to end on a few made-up images of its shape: colour, ResNet, its own settings."""
+"""CIFAR-10's profile from end to end on a few made-up images of its shape: colour, ResNet, its own
+settings.
+"""
 
 import csv
 import json

@@ -1,7 +1,9 @@
-"""Every output of a whole `dvc repro` at tiny size has the bytes that it had when `golden/outputs.json` was written.
+"""Every output of a whole `dvc repro` at tiny size has the bytes that it had when
+`golden/outputs.json` was written.
 
-A change that should move no byte is held to it. Bytes of training follow from the processor and from torch's version,
-so the file says of which they are, and the test skips elsewhere. To write it anew, before a change on the same machine:
+A change that should move no byte is held to it. Bytes of training follow from the processor and
+from torch's version, so the file says of which they are, and the test skips elsewhere. To write it
+anew, before a change on the same machine:
 
     GOLDEN=write python -m pytest -q -m slow tests/test_golden_outputs.py
 """

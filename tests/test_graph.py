@@ -97,7 +97,9 @@ def test_every_profile_has_what_the_stages_declare():
 
 
 def test_a_stage_reads_only_the_parameter_blocks_it_declares():
-    """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where, not what)."""
+    """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where,
+    not what).
+    """
     for stage, entry in STAGES.items():
         blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
         # `device`, and what merges a profile's overrides, for which there are tests of their own
@@ -138,7 +140,9 @@ def test_a_stage_declares_what_decides_which_images_are_public():
 
 
 def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():
-    """It adds the files of top-level metrics and plots, ignored by Git or not: here they would be private scores."""
+    """It adds the files of top-level metrics and plots, ignored by Git or not: here they would be
+    private scores.
+    """
     content = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())
     assert set(content) <= {"stages", "vars"}
     assert not [
@@ -147,8 +151,10 @@ def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():
 
 
 def test_the_floors():
-    """Imports go one way: models import none of ours; privacy imports nothing else of ours but privacy; federation
-    and synthesis do not know each other; nothing in pipelines imports stages."""
+    """Imports go one way: models import none of ours; privacy imports nothing else of ours but
+    privacy; federation and synthesis do not know each other; nothing in pipelines imports
+    stages.
+    """
     for file in (ROOT / "models").glob("*.py"):
         assert {p.parts[-2] for p in closure(file)} == {"models"}
     for file in (ROOT / "pipelines/privacy").rglob("*.py"):

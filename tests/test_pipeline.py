@@ -53,7 +53,9 @@ def test_the_first_run_makes_everything(built):
 
 
 def test_what_a_clock_says_stays_at_home(built):
-    """Seconds differ between runs of one seed: they may stand in no file that leaves, and beside no result."""
+    """Seconds differ between runs of one seed: they may stand in no file that leaves, and beside no
+    result.
+    """
     costs = {str(path.relative_to(built.path)) for path in built.path.rglob("cost.json")}
     assert {
         f"models/private/costs/own/{name}/cost.json" for name in ("datalens", "dp_moments")
@@ -112,7 +114,7 @@ def test_nothing_private_reaches_a_remote(built, tmp_path):
 
 
 def private_hashes(project) -> set[str]:
-    """Of every private file that this run made."""
+    """Returns the hash of every private file that this run made."""
     folders = ("data/private", "models/private", "reports", "ledgers", "raw")
     files = [
         path for folder in folders for path in (project.path / folder).rglob("*") if path.is_file()
@@ -124,7 +126,9 @@ def private_hashes(project) -> set[str]:
 
 
 def test_what_dvc_notes_of_private_files_confirms_no_guess_and_tells_no_number(built):
-    """Hashes and sizes stand in dvc.lock and in the run cache: both follow a secret, and sizes are powers of two."""
+    """Hashes and sizes stand in dvc.lock and in the run cache: both follow a secret, and sizes are
+    powers of two.
+    """
     lock = YAML(typ="safe").load((built.path / "dvc.lock").read_text())
     noted = {}
     for stage in lock["stages"].values():
@@ -198,7 +202,7 @@ def test_the_guard_passes_and_catches_what_it_is_for(built):
 
 
 def test_the_guard_names_what_dvc_would_upload_without_a_guarantee(built):
-    """As dvc.lock has it, also when the workspace's copy is gone."""
+    """The guard reads dvc.lock, also when the workspace's copy is gone."""
     built.edit(lambda params: params["clients"]["c1"].update(epsilon=float("inf")))
     built.repro("meta_train@own-dp_moments")
     for _ in range(2):

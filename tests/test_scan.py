@@ -1,10 +1,12 @@
-"""All that Git and `dvc push` could carry, in worlds that differ in nothing but private data: it must be the same.
+"""All that Git and `dvc push` could carry, in worlds that differ in nothing but private data: it
+must be the same.
 
-Three worlds. `here`: a federation. `elsewhere`: the same public parameters and secrets, other records: other numbers of
-them, other classes, other pixels; its mechanisms sum its own records, and release what those of `here` released, as
-noise may have it. So what can leave both must be equal, byte for byte, unless it hangs on records otherwise than
-through a release in the ledger. `twin`: the records of `here` under other secrets. What DVC notes of private files
-there must differ, or its hash would follow from the records alone.
+Three worlds. `here`: a federation. `elsewhere`: the same public parameters and secrets, other
+records: other numbers of them, other classes, other pixels; its mechanisms sum its own records, and
+release what those of `here` released, as noise may have it. So what can leave both must be equal,
+byte for byte, unless it hangs on records otherwise than through a release in the ledger. `twin`:
+the records of `here` under other secrets. What DVC notes of private files there must differ, or its
+hash would follow from the records alone.
 
 Left out of the first comparison, and nothing else:
 * in dvc.lock and in the run cache, the md5 of what is private (PRIVATE). The second comparison is for these;
@@ -18,6 +20,7 @@ import json
 import os
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +40,7 @@ pytestmark = pytest.mark.pipeline
 
 
 def other_images(count: int = 190) -> dict[str, np.ndarray]:
-    """As public as own_images, and nothing else of it."""
+    """Returns what is as public as own_images, and nothing else of it."""
     rng = np.random.default_rng(1)
     images = rng.integers(0, 256, (count, 8, 8)).astype(np.uint8)
     return {"images": images, "labels": rng.choice(3, count, p=[0.6, 0.25, 0.15])}
@@ -87,7 +90,9 @@ def difference(one: bytes, other: bytes) -> str:
 
 
 def unsalted(here: World, twin: World) -> set[str]:
-    """Private paths that DVC notes, with the same content under either secret: their hash confirms a guess."""
+    """Private paths that DVC notes, with the same content under either secret: their hash confirms
+    a guess.
+    """
     lock = YAML(typ="safe").load((here.path / "dvc.lock").read_text())
     entries = [
         entry
@@ -145,7 +150,8 @@ def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
 
 def test_nothing_that_can_leave_hangs_on_private_data_but_through_the_ledger(worlds):
     here, elsewhere, _ = worlds
-    one, other = carried(here), carried(elsewhere)
+    one = carried(here)
+    other = carried(elsewhere)
     assert differences(one, other) == {}
     left = set(one)
     assert {"git params.yaml", "git dvc.lock", "experiment dvc.lock"} <= left
@@ -172,14 +178,13 @@ def test_no_hash_that_dvc_notes_of_private_files_follows_from_the_records(worlds
 
 def plant(patch) -> None:
     """One leak in each place, in code that runs in all worlds."""
-    describe, fit, train = (
-        card.card,
-        dp_moments.fit,
-        lambda client: shards.read("own", client, "train"),
-    )
+    describe = card.card
+    fit = dp_moments.fit
+    train = partial(shards.read, "own", part="train")
 
     def talkative(**known):
-        name, data = f"{known['client']}/{known['generator']}", train(known["client"])
+        name = f"{known['client']}/{known['generator']}"
+        data = train(known["client"])
         told = {
             "c0/datalens": {"records": len(data)},
             "c0/dp_moments": {"seconds": time.perf_counter()},

@@ -1,4 +1,6 @@
-"""The Makefile. Set-up fetches and runs nothing but what a lock names, with its version and its hash."""
+"""The Makefile. Set-up fetches and runs nothing but what a lock names, with its version and its
+hash.
+"""
 
 import itertools
 import re
@@ -51,7 +53,9 @@ def locked(name: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def installs() -> list[list[str]]:
-    """The words of each command of the Makefile that installs packages, with its variables in place."""
+    """The words of each command of the Makefile that installs packages, with its variables in
+    place.
+    """
     database = subprocess.run(
         ["make", "-n", "-B", ".venv/installed"], cwd=ROOT, text=True, capture_output=True
     ).stdout
@@ -99,7 +103,8 @@ def test_what_is_built_from_source_is_built_with_what_a_lock_names():
 
 
 def test_what_pyproject_pins_is_in_a_lock_with_that_version():
-    own, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    own = PROJECT["project"]
+    groups = PROJECT["dependency-groups"]
     pinned = {
         "requirements.lock": [
             *own["dependencies"],
@@ -117,7 +122,8 @@ def test_what_pyproject_pins_is_in_a_lock_with_that_version():
 
 
 def test_a_package_is_built_with_the_numpy_that_it_runs_with():
-    built, run = locked("requirements-build.lock"), locked("requirements.lock")
+    built = locked("requirements-build.lock")
+    run = locked("requirements.lock")
     assert built["numpy"] == run["numpy"]
 
 

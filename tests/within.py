@@ -1,8 +1,9 @@
-"""Real DVC and real stages in this process: only the start of a Python per stage is saved, most of a tiny stage's time.
+"""Real DVC and real stages in this process: only the start of a Python per stage is saved, most of
+a tiny stage's time.
 
-Graph, cache, dvc.lock, run cache, push, `dvc exp save` are DVC's own; the command `python -m stages.NAME --ARGUMENT
-VALUE` becomes a call of that stage's `run`. How a stage ends for a user, and what a fresh process knows, is for
-`project.Project`, which starts one.
+Graph, cache, dvc.lock, run cache, push, `dvc exp save` are DVC's own; the command `python -m
+stages.NAME --ARGUMENT VALUE` becomes a call of that stage's `run`. How a stage ends for a user, and
+what a fresh process knows, is for `project.Project`, which starts one.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""Whole `dvc repro` runs in this process (`within`), with every random number under the test's control."""
+"""Whole `dvc repro` runs in this process (`within`), with every random number under the test's
+control.
+"""
 
 import contextlib
 import hashlib
@@ -20,11 +22,14 @@ from pipelines.synthesis.datalens import generator as datalens
 
 
 class World(Within):
-    """A project whose stages run here. `tape`: what its releases came to, by command and position."""
+    """A project whose stages run here. `tape`: what its releases came to, by command and
+    position.
+    """
 
     def __init__(self, path: Path, tape: dict | None = None):
         super().__init__(path)
-        self.recording, self.tape = tape is None, {} if tape is None else tape
+        self.recording = tape is None
+        self.tape = {} if tape is None else tape
 
     def run_stages(self, *names: str) -> None:
         """The stages of these names, all cells, in the graph's order, without DVC."""
@@ -35,7 +40,9 @@ class World(Within):
                         self.call(stage.cmd)
 
     def carried(self) -> dict[str, bytes]:
-        """{what it is: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`, and `dvc push`."""
+        """{what it is: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`, and
+        `dvc push`.
+        """
         remote = self.path.parent / f"{self.path.name}-remote"
         local = f"[core]\n    remote = here\n['remote \"here\"']\n    url = {remote}\n"
         (self.path / ".dvc/config.local").write_text(local)
@@ -61,7 +68,9 @@ class World(Within):
             }
 
     def _in_remote(self, remote: Path) -> dict[str, bytes]:
-        """Objects by the path that they are the content of; run-cache entries by their command and a number."""
+        """Objects by the path that they are the content of; run-cache entries by their command and
+        a number.
+        """
         files = [
             file
             for folder in ("data", "models")
@@ -108,7 +117,8 @@ class World(Within):
             yield patch
 
     def call(self, command: str) -> None:
-        self.running, self.position = command, 0
+        self.running = command
+        self.position = 0
         super().call(command)
 
     def _noise(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
@@ -118,7 +128,9 @@ class World(Within):
         return np.rint(np.random.default_rng(seed).normal(0, sigma, shape)).astype(np.int64)
 
     def _release(self, total: np.ndarray, **settings) -> np.ndarray:
-        """The mechanism itself in a world without a tape; else what the tape has, whatever was to be released."""
+        """The mechanism itself in a world without a tape; else what the tape has, whatever was to
+        be released.
+        """
         came_to = discrete_gaussian.release(total, **settings)
         if self.recording:
             self.tape[self.running, self.position] = came_to

@@ -13,10 +13,13 @@ REPORTS = "reports"  # shows them
 
 
 class Undisturbed:
-    """The outputs of a run that nothing befell. exact: its noise repeats, and so do the bytes of a disturbed run."""
+    """The outputs of a run that nothing befell. exact: its noise repeats, and so do the bytes of a
+    disturbed run.
+    """
 
     def __init__(self, path: Path, exact: bool):
-        self.path, self.exact = path, exact
+        self.path = path
+        self.exact = exact
         self.entries = {client: ledger.entries() for client, ledger in ledgers(path).items()}
         self.outputs = {name: files(path / name) for name in outputs(path)}
         self.costs = {
@@ -35,7 +38,9 @@ class Undisturbed:
         yield from _litter(path)
 
     def unlike(self, path: Path, names: list[str], clients: dict[str, list[str]]) -> Iterator[str]:
-        """Sentences on how a run that went to its end differs: in these outputs, and these clients' releases."""
+        """Sentences on how a run that went to its end differs: in these outputs, and these clients'
+        releases.
+        """
         yield from self.broken(path)
         for name in names:
             if not (path / name).exists():

@@ -1,4 +1,6 @@
-"""Runs of a tiny project that something befalls: each in a forked child of a warm process, or in a real `dvc repro`."""
+"""Runs of a tiny project that something befalls: each in a forked child of a warm process, or in a
+real `dvc repro`.
+"""
 
 import contextlib
 import json
@@ -61,8 +63,11 @@ class Child:
     """A process group of ours."""
 
     def __init__(self, pid: int, answer: int | None = None):
-        self.pid, self.answer, self.status = pid, answer, None
-        self.began, self.lasted = time.monotonic(), 0.0
+        self.pid = pid
+        self.answer = answer
+        self.status = None
+        self.began = time.monotonic()
+        self.lasted = 0.0
 
     def ended(self) -> bool:
         if self.status is None:
@@ -123,8 +128,9 @@ def forked(function: Callable[[], object], said: Path) -> Child:
 
 
 def reproduced(path: Path, target: str | None) -> list[str]:
-    """Names of the stages whose command ran. A target runs even where DVC sees no change: there is always a run to
-    kill, and its release comes from the store once it was made."""
+    """Names of the stages whose command ran. A target runs even where DVC sees no change: there is
+    always a run to kill, and its release comes from the store once it was made.
+    """
     project = Within(path)
     if target is None:
         return project.repro()
@@ -133,7 +139,9 @@ def reproduced(path: Path, target: str | None) -> list[str]:
 
 def jump(rng: random.Random) -> None:
     """The clock of this process jumps by up to two days, back and forth, several times a second."""
-    real, real_ns, began = time.time, time.time_ns, time.time()
+    real = time.time
+    real_ns = time.time_ns
+    began = time.time()
     offsets = [rng.uniform(-2 * DAYS, 2 * DAYS) for _ in range(20)]
     period = rng.uniform(0.02, 0.3)
 
@@ -145,7 +153,9 @@ def jump(rng: random.Random) -> None:
 
 
 def age(path: Path, rng: random.Random) -> None:
-    """Files of the checkout get times of up to two days ago or ahead, as a clock that was put right leaves them."""
+    """Files of the checkout get times of up to two days ago or ahead, as a clock that was put right
+    leaves them.
+    """
     folders = ("ledgers", ".scratch", "models", "data", ".dvc/tmp", ".dvc/cache")
     files = [
         file for folder in folders for file in sorted((path / folder).rglob("*")) if file.is_file()
@@ -159,7 +169,8 @@ class Disk:
     """A small file system of its own at `path`, which can be full. Needs the right to mount."""
 
     def __init__(self, path: Path, megabytes: int):
-        self.path, self.ballast = path, path / "ballast"
+        self.path = path
+        self.ballast = path / "ballast"
         path.mkdir(parents=True)
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", path], check=True

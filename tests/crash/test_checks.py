@@ -1,4 +1,6 @@
-"""The checks see what they are for: each damage to a checkout that is whole is told in a sentence."""
+"""The checks see what they are for: each damage to a checkout that is whole is told in a
+sentence.
+"""
 
 import json
 import shutil

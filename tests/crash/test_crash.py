@@ -1,11 +1,13 @@
-"""Random faults, each with a recovery and a full check: no release is lost or spent twice, no output is half there.
+"""Random faults, each with a recovery and a full check: no release is lost or spent twice, no
+output is half there.
 
     make test-crash                          # two hundred faults, about twenty minutes on two cores
     make test-crash FAULTS=40 SEED=7         # fewer, or those of an earlier run again: a failure prints its seed
 
-Faults: `kill -9` of a run's process group; two of them without a recovery in between; a disk that is full for a
-while; a clock that jumps by up to two days, and then a kill or none. One in eight befalls a real `dvc repro`, the
-others one whose stages run in the same process, so that they are many and fall where our code works.
+Faults: `kill -9` of a run's process group; two of them without a recovery in between; a disk that
+is full for a while; a clock that jumps by up to two days, and then a kill or none. One in eight
+befalls a real `dvc repro`, the others one whose stages run in the same process, so that they are
+many and fall where our code works.
 """
 
 import contextlib
@@ -32,10 +34,9 @@ CELLS = {
     "dpsgd": "train_dp_baseline@own-dpsgd",
 }
 EVERYTHING = "dvc repro"
-EACH, EACH_WHOLE = (
-    5,
-    10,
-)  # faults of one checkout, before a run that nothing befalls; of `dvc repro`, which takes long
+# faults of one checkout, before a run that nothing befalls; of `dvc repro`, which takes long
+EACH = 5
+EACH_WHOLE = 10
 REAL = 1 / 8
 FULL = 10.0  # seconds for which a disk is full, or until the run has ended
 STEP = 8.0  # seconds of a whole `dvc repro` between two faults, at most
@@ -44,7 +45,9 @@ MEGABYTES = 64
 
 @dataclass
 class World:
-    """A project before its first release, and what becomes of it undisturbed. seconds: of a target's run, at most."""
+    """A project before its first release, and what becomes of it undisturbed. seconds: of a
+    target's run, at most.
+    """
 
     base: Path
     undisturbed: Undisturbed
@@ -77,9 +80,14 @@ class Campaign:
     """Faults by a seed, and what came of them."""
 
     def __init__(self, folder: Path, worlds: list[World], seed: int):
-        self.folder, self.worlds, self.rng = folder, worlds, random.Random(seed)
+        self.folder = folder
+        self.worlds = worlds
+        self.rng = random.Random(seed)
         self.kinds = dict(KINDS)
-        self.counts, self.violations, self.mended, self.places = Counter(), [], Counter(), 0
+        self.counts = Counter()
+        self.violations = []
+        self.mended = Counter()
+        self.places = 0
         if not mounts(folder):
             print(
                 "No full disk: this process may not mount a file system (root may, or `unshare -rm`)."
@@ -100,7 +108,8 @@ class Campaign:
             )
 
     def checkout(self, target: str, count: int) -> None:
-        world, self.places = self.worlds[self.places % len(self.worlds)], self.places + 1
+        world = self.worlds[self.places % len(self.worlds)]
+        self.places = self.places + 1
         kinds = self.rng.choices([*self.kinds], [*self.kinds.values()], k=count)
         place = self.folder / f"checkout-{self.places}"
         disk = Disk(place, MEGABYTES) if "full disk" in kinds else None
@@ -145,7 +154,8 @@ class Campaign:
         child = run.start()
         while child.wait(delay) and kind != "clock":  # over sooner than a run that nothing befell
             child.kill()
-            child, delay = run.start(), delay / 2
+            child = run.start()
+            delay = delay / 2
         if kind == "full disk":
             disk.fill(self.rng.randrange(ROOM))
             child.wait(time.monotonic() - child.began + FULL)
@@ -179,11 +189,11 @@ class Campaign:
         self.violations += [f"{where}: {what}" for what in world.undisturbed.broken(path)]
 
     def finish(self, world: World, path: Path, target: str) -> None:
-        """The run goes to its end, and is as if nothing had befallen it; a second one has nothing to do."""
-        where, targets = (
-            f"{target}, at the end, {path.parent.name}",
-            [CELLS[target]] if target in CELLS else [],
-        )
+        """The run goes to its end, and is as if nothing had befallen it; a second one has nothing
+        to do.
+        """
+        where = f"{target}, at the end, {path.parent.name}"
+        targets = [CELLS[target]] if target in CELLS else []
         try:
             Run(path, CELLS.get(target)).undisturbed()
             if again := forked(lambda: Within(path).repro(*targets), path.parent / "said").result():
@@ -214,7 +224,9 @@ def recovered(path: Path) -> list[str]:
 
 
 def warmed() -> None:
-    """Imports what a child would import: the start of Python with torch is most of a tiny stage's time."""
+    """Imports what a child would import: the start of Python with torch is most of a tiny stage's
+    time.
+    """
     import stages.export_synthetic
     import stages.fine_tune
     import stages.meta_train
@@ -228,17 +240,16 @@ def warmed() -> None:
 def world(project: Within, folder: Path, targets: list[str], exact: bool) -> World:
     """exact: with the test-only noise, which repeats.
 
-    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro` has its own order.
+    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro`
+    has its own order.
     """
     if exact:
         project.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
     os.environ["DVC_SITE_CACHE_DIR"] = str(folder / "site")
-    base, timed, whole, seconds = (
-        folder / "base/fedlens",
-        folder / "timed/fedlens",
-        project.path,
-        {},
-    )
+    base = folder / "base/fedlens"
+    timed = folder / "timed/fedlens"
+    whole = project.path
+    seconds = {}
     forked(lambda: Within(whole).repro("partition@own"), folder / "said").result()
     for copy in (base, timed):
         copied(whole, copy)
@@ -290,10 +301,8 @@ def test_a_few_faults_lose_nothing_and_spend_nothing_twice(within, tmp_path):
 
 @pytest.mark.crash
 def test_faults_lose_nothing_and_spend_nothing_twice(within, tmp_path):
-    faults, seed = (
-        int(os.environ.get("FAULTS", "200")),
-        int(os.environ.get("SEED", str(random.randrange(10**6)))),
-    )
+    faults = int(os.environ.get("FAULTS", "200"))
+    seed = int(os.environ.get("SEED", str(random.randrange(10**6))))
     shares = {"dp_moments": 0.3, "datalens": 0.25, "dpsgd": 0.25, EVERYTHING: 0.2}
     counts = {target: int(faults * share) for target, share in shares.items()}
     counts["dp_moments"] += faults - sum(counts.values())

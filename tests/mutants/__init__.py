@@ -1,4 +1,6 @@
-"""Privacy bugs planted one at a time in a copy of the project: each must make its named test fail."""
+"""Privacy bugs planted one at a time in a copy of the project: each must make its named test
+fail.
+"""
 
 from mutants import federation, leaving, ledger, privacy, synthesis
 from mutants.mutant import Mutant

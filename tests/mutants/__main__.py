@@ -57,7 +57,9 @@ def caught(mutant: Mutant, copy: Path) -> bool:
 
 
 def exit_code(test: str, copy: Path) -> int:
-    """Returns pytest's exit code: 0 where all passed, 1 where a test failed, others where none could run."""
+    """Returns pytest's exit code: 0 where all passed, 1 where a test failed, others where none
+    could run.
+    """
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
     return subprocess.run(command, cwd=copy, env=ENV, capture_output=True).returncode
 

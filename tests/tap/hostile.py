@@ -191,7 +191,8 @@ def lured(cell, client: str) -> bool:
 
 def send_as(cell, client: str, origin: str, content: Message, more: dict) -> None:
     """A question to a client's own process, with any origin and headers, past all filters of the sender's cell."""
-    message, sender = new_cell_message({}, content), cell.core_cell.my_info.fqcn
+    message = new_cell_message({}, content)
+    sender = cell.core_cell.my_info.fqcn
     headers = {
         MessageHeaderKey.CHANNEL: CellChannel.CLIENT_MAIN,
         MessageHeaderKey.TOPIC: content.topic,
