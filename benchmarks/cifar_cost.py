@@ -19,7 +19,7 @@ from benchmarks.federated_round import CLIENTS, Round, seconds
 from models import classifiers
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation.core.task import Task
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy

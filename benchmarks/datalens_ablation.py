@@ -21,7 +21,7 @@ from pipelines import config, seeds
 from pipelines.config.generators import Datalens
 from pipelines.datasets import sources
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import base, release

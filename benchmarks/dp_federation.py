@@ -23,7 +23,7 @@ from pipelines.config.data import Partition
 from pipelines.config.values import Block
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation import noisy_run
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp.public import Public

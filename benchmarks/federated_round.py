@@ -22,7 +22,7 @@ from benchmarks.common import publish
 from models import classifiers
 from pipelines import config, methods
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation.core import task as tasks
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.core.task import Task

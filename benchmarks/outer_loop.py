@@ -20,7 +20,7 @@ from pipelines import config, seeds
 from pipelines.config.training import Meta
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation.core.task import Task, federate
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy

@@ -25,8 +25,8 @@ from models.features import SmallGray
 from pipelines import config, seeds
 from pipelines.config.generators import GENERATORS
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation import image_quality
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation import image_comparison
+from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
@@ -110,7 +110,7 @@ def fid(made: Images, test: Images) -> float:
     """Of our own extractor (`small_gray`), between as many images as the test set has; no other's FID compares."""
     network = SmallGray("small_gray", ["features"])
     sides = (
-        image_quality.features(network, data[: len(test)])["features"] for data in (made, test)
+        image_comparison.features(network, data[: len(test)])["features"] for data in (made, test)
     )
     statistics = [fid_features_to_statistics(x) for x in sides]
     return float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"])

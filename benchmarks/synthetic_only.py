@@ -16,7 +16,7 @@ from benchmarks.common import publish
 from pipelines import config, seeds
 from pipelines.config.generators import GENERATORS
 from pipelines.datasets import labelled_images, partitions, sources
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release

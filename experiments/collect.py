@@ -1,90 +1,129 @@
-"""What is kept of a finished run: figures of its methods by client, never images, models or labels."""
+"""Collects what is kept of a finished run: figures of its methods by client.
 
-from functools import partial
+Images, models and labels are never kept. Inception scores are taken under a judge, a classifier
+trained on the real pool: an experimenter's instrument, which has seen every client's records.
+Nothing of it may leave.
+"""
+
+import hashlib
+from pathlib import Path
 
 import numpy as np
+from torch import nn
 
-from experiments import judge
 from experiments.plans import Run
-from pipelines import paths
+from pipelines import paths, releases
 from pipelines.config import Params
 from pipelines.datasets import labelled_images
-from pipelines.evaluation import inception
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation import image_quality
+from pipelines.evaluation.metrics import METRICS
+from pipelines.evaluation.scoring import inception_score, scores
 from pipelines.federation.home import results
-from pipelines.files import read_csv, read_json
+from pipelines.files import new_folder, read_arrays, read_csv, read_json, write_arrays
 from pipelines.reporting import collect
-from pipelines.training import classify
-from pipelines.training.tensors import device, with_state
+from pipelines.training import classifier, classify
+from pipelines.training.tensors import device, state_of, with_state
 
-METHOD = ("candidates", "bmta", "bmt_f1", "epsilon_max", "guarantee")
-STUDY = (
-    "algorithms",
-    "labels",
-    "skipped",
-    "cells",
-)  # of results.json of clients that were held out
+STUDY = ("algorithms", "labels", "skipped", "cells")  # kept of results.json of new clients
 COST = ("rounds", "bytes_down", "bytes_up", "seconds", "seconds_at_home")
+JUDGE_RECIPE = {"epochs": 4, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
+JUDGE_SEED = 0
 
 
 def figures(params: Params, run: Run) -> dict:
-    """{"methods": {METHOD: see `_method`}} and what else the run asks for, from the workspace that it left.
+    """Returns the figures of a run from the workspace that it left.
 
     Args:
-        params: the run's own, overrides included.
+        params: The run's own parameters, overrides included.
+        run: What the run trained, and what is kept of it.
+
+    Returns:
+        {"methods": {METHOD: see `_method`}}, and what else the run asks for: "shared_per_round" and
+        "query_per_round" by generator, "fidelity", "newcomers".
 
     Raises:
-        UserError: a file is missing or cannot be read.
+        UserError: A file is missing or cannot be read.
     """
     folders = collect.method_folders(params, run.dataset)
-    found = {"methods": {method: _method(folders[method], run.rounds) for method in run.methods}}
-    if run.rounds:
-        found["shared_per_round"] = {
-            name: _shared(params, run.dataset, name) for name in params.synthesis.generators
-        }
-        found["query_per_round"] = {
-            name: _query(run.dataset, name) for name in params.synthesis.generators
-        }
-    if run.fidelity:
-        found["fidelity"] = _fidelity(params, run.dataset)
-    if run.newcomers:
-        (generator,) = params.synthesis.generators
-        folder = paths.new_clients(run.dataset, generator)
-        study, costs = read_json(folder / "results.json"), read_json(folder / paths.COST)
-        found["newcomers"] = {
-            "generator": generator,
-            **{name: study[name] for name in STUDY},
-            **costs,
-        }
-    return found
-
-
-def _method(folder, rounds: bool) -> dict:
-    """Its figures over the rounds and its cost, and by client: scores on the client's own test part, {"accuracy",
-    "macro_f1"} after fine-tuning and {"accuracy_before", "macro_f1_before"} before it, and its accuracy on the global
-    test set, {"global_before", "global_after"}."""
-    content, cost = read_json(folder / "results.json"), read_json(folder / paths.COST)
-    clients = {
-        client: {
-            **entry["after"],
-            **{f"{name}_before": value for name, value in entry["before"].items()},
-            **{f"global_{when}": entry[f"global_{when}"] for when in ("before", "after")},
-        }
-        for client, entry in content["clients"].items()
+    kept_figures = {
+        "methods": {method: _method(folders[method], run.rounds) for method in run.methods}
     }
-    found = {name: content[name] for name in METHOD} | {name: cost[name] for name in COST}
-    found |= {f"selected_{name}": content["selected"][name] for name in ("round", "mean_accuracy")}
-    found["upper_bound"] = content.get("upper_bound", False)
+    generators = params.synthesis.generators
+    if run.rounds:
+        kept_figures["shared_per_round"] = {
+            name: _shared(params, run.dataset, name) for name in generators
+        }
+        kept_figures["query_per_round"] = {name: _query(run.dataset, name) for name in generators}
+    if run.fidelity:
+        kept_figures["fidelity"] = _fidelity(params, run.dataset)
+    if run.newcomers:
+        (generator,) = generators
+        kept_figures["newcomers"] = _newcomers(run.dataset, generator)
+    return kept_figures
+
+
+def trained_judge(params: Params, dataset: str) -> nn.Module:
+    """Returns the data set's own network, trained on the real pool, last iterate.
+
+    It is trained once for a pool and kept in `.scratch`, which Git ignores.
+    """
+    pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
+    network = classify.new(params.profiles[dataset], JUDGE_SEED, device(params.device))
+    identity = f"{releases.digest(pool)} {JUDGE_RECIPE} {network}"
+    stamp = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    folder = paths.SCRATCH / "judges" / f"{dataset}-{stamp}"
+    if not folder.exists():
+        classifier.fit(network, pool, seed=JUDGE_SEED, **JUDGE_RECIPE)
+        with new_folder(folder) as new:
+            write_arrays(new / "weights.safetensors", state_of(network))
+    return with_state(network, read_arrays(folder / "weights.safetensors"))
+
+
+def _method(folder: Path, rounds: bool) -> dict:
+    """Returns a method's figures over the rounds, its cost, and its scores by client.
+
+    A client has on its own test part every metric of METRICS after fine-tuning, and NAME_before
+    before it. On the global test set it has accuracy, "global_before" and "global_after".
+    """
+    content = read_json(folder / "results.json")
+    cost = read_json(folder / paths.COST)
+    names = ["candidates", *(metric.best_key for metric in METRICS), "epsilon_max", "guarantee"]
+    method = {name: content[name] for name in names} | {name: cost[name] for name in COST}
+    for name in ("round", "mean_accuracy"):
+        method[f"selected_{name}"] = content["selected"][name]
+    method["upper_bound"] = content.get("upper_bound", False)
     if rounds:
-        curve = [row for row in read_csv(folder / "rounds.csv") if row["accuracy_after"]]
-        found["curve"] = [
-            {name: float(row[name]) for name in ("round", "accuracy_after")} for row in curve
-        ]
-    return {**found, "clients": clients}
+        rows = read_csv(folder / "rounds.csv")
+        method["curve"] = [_point(row) for row in rows if row["accuracy_after"]]
+    clients = {name: _client_scores(scored) for name, scored in content["clients"].items()}
+    return {**method, "clients": clients}
+
+
+def _point(row: dict) -> dict[str, float]:
+    """Returns one fine-tuned round of a curve."""
+    return {name: float(row[name]) for name in ("round", "accuracy_after")}
+
+
+def _client_scores(scored: dict) -> dict[str, float]:
+    """Returns the kept scores of one client, from its part of results.json."""
+    kept_scores = dict(scored["after"])
+    for name, value in scored["before"].items():
+        kept_scores[f"{name}_before"] = value
+    kept_scores["global_before"] = scored["global_before"]
+    kept_scores["global_after"] = scored["global_after"]
+    return kept_scores
+
+
+def _newcomers(dataset: str, generator: str) -> dict:
+    """Returns the cells of the clients that were held out, and what the shared training cost."""
+    folder = paths.new_clients(dataset, generator)
+    study = read_json(folder / "results.json")
+    costs = read_json(folder / paths.COST)
+    return {"generator": generator, **{name: study[name] for name in STUDY}, **costs}
 
 
 def _shared(params: Params, dataset: str, generator: str) -> list[float]:
-    """Accuracy on the global test set of PPPFL's model before the first round and after each."""
+    """Returns PPPFL's accuracy on the global test set before the first round and after each."""
     everyone = labelled_images.load(paths.prepared(dataset) / "test.npz")
     network = classify.new(params.profiles[dataset], 0, device(params.device))
     models = results.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
@@ -92,31 +131,42 @@ def _shared(params: Params, dataset: str, generator: str) -> list[float]:
 
 
 def _query(dataset: str, generator: str) -> list[float]:
-    """The clients' mean accuracy on synthetic query images after the inner steps, in each round."""
+    """Returns the clients' mean accuracy on synthetic query images after the inner steps.
+
+    There is one value for each round.
+    """
     rows = read_csv(paths.initial(dataset, generator) / "rounds.csv")
     return [float(row["query_accuracy"]) for row in rows]
 
 
 def _fidelity(params: Params, dataset: str) -> dict:
-    """{"judge_accuracy", "inception_score_real": of the global test set, "clients": {GENERATOR: {CLIENT: {"fid",
-    "fid_floor", "inception_score"}}}}."""
-    network = judge.trained(params, dataset)
+    """Returns how close the synthetic sets are to real images.
+
+    Returns:
+        "judge_accuracy" and "inception_score_real", both on the global test set, and "clients":
+        {GENERATOR: {CLIENT: see `_client_fidelity`}}.
+    """
+    judge = trained_judge(params, dataset)
     everyone = labelled_images.load(paths.prepared(dataset) / "test.npz")
-    one = partial(_client, dataset, network)
-    generators = params.synthesis.generators
+    by_generator = {}
+    for generator in params.synthesis.generators:
+        by_generator[generator] = {
+            client: _client_fidelity(dataset, judge, client, generator) for client in params.clients
+        }
     return {
-        "judge_accuracy": scores(network, everyone)["accuracy"],
-        "inception_score_real": inception.score(network, everyone),
-        "clients": {
-            name: {client: one(client, name) for client in params.clients} for name in generators
-        },
+        "judge_accuracy": scores(judge, everyone)["accuracy"],
+        "inception_score_real": inception_score(judge, everyone),
+        "clients": by_generator,
     }
 
 
-def _client(dataset: str, network, client: str, generator: str) -> dict[str, float]:
+def _client_fidelity(
+    dataset: str, judge: nn.Module, client: str, generator: str
+) -> dict[str, float]:
+    """Returns a set's shown image metrics with their floors, and its score under the judge."""
     quality = read_json(paths.quality(dataset, client, generator) / "quality.json")
     made = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz")
-    fids = {
-        name: np.nan if quality[name] is None else quality[name] for name in ("fid", "fid_floor")
-    }
-    return {**fids, "inception_score": inception.score(network, made)}
+    fidelity = {}
+    for name in image_quality.shown_fields():
+        fidelity[name] = np.nan if quality[name] is None else quality[name]
+    return {**fidelity, "inception_score": inception_score(judge, made)}

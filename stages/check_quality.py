@@ -5,8 +5,8 @@ from pipelines.config import Params
 from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.salting import season
 from pipelines.errors import UserError
-from pipelines.evaluation import image_quality
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation import image_comparison, image_quality
+from pipelines.evaluation.scoring import scores
 from pipelines.files import new_folder, write_json
 from pipelines.training import classify
 from pipelines.training.tensors import device
@@ -19,18 +19,17 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
     everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
-    network = image_quality.extractor(params.quality, train)
+    network = image_comparison.extractor(params.quality, train)
     held_out = labelled_images.concatenate([validation, test])
-    results = image_quality.compare(network, fake, train, held_out, params.quality, seed)
+    results = image_comparison.compare(network, fake, train, held_out, params.quality, seed)
     model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
     at_home, anywhere = scores(model, test), scores(model, everyone)
+    results |= {f"tstr_{name}": value for name, value in at_home.items()}
     results |= {
-        "tstr_accuracy": at_home["accuracy"],
-        "tstr_macro_f1": at_home["macro_f1"],
         "tstr_accuracy_global": anywhere["accuracy"],
         "records": len(train),
         "extractor": params.quality.extractor,
-        "extractor_sha256": image_quality.digest(network),
+        "extractor_sha256": image_comparison.digest(network),
     }
     warnings = image_quality.complaints(results, params.quality)
     name = f"{dataset}/{client}/{generator}"

@@ -1,51 +1,103 @@
-"""Accuracy and macro-F1 on whole test sets, and the summary of a method over clients."""
+"""The table of a classifier's metrics, and their values from predictions and over clients.
+
+Results, curves, summary, report and the experiments' tables iterate METRICS. A new metric is one
+entry here and its test. The first entry, accuracy, is the main one: a method's worst client, its
+intervals and the selection of a round are of accuracy alone.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import torch.nn.functional as F
-from sklearn.metrics import f1_score
-from torch import nn
-
-from pipelines.datasets.labelled_images import Images
-from pipelines.training.tensors import logits, tensors
 
 
-def predictions(model: nn.Module, data: Images) -> np.ndarray:
-    """int64 [n]: the most likely class of every image."""
-    images, _ = tensors(data, next(model.parameters()).device)
-    return logits(model, images).argmax(1).cpu().numpy()
+class Metric(NamedTuple):
+    """A figure of a classifier on one set of labelled images.
+
+    Attributes:
+        name: Key in results.json and quality.json. Other keys and columns are made from it:
+            `mean_NAME`, `NAME_after`, `selected_NAME`, `tstr_NAME`.
+        function: Takes predicted and true classes, both int64 [n], and returns the value.
+        heading: Heading of its columns, written as inside a sentence.
+        form: Format specification of a value that is shown.
+        higher_is_better: False if a smaller value is a better one.
+        best_name: Key of the best mean over rounds, selected on test data; empty for `bmt_NAME`.
+    """
+
+    name: str
+    function: Callable[[np.ndarray, np.ndarray], float]
+    heading: str
+    form: str = ".3f"
+    higher_is_better: bool = True
+    best_name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Returns the heading with a capital letter."""
+        return self.heading[0].upper() + self.heading[1:]
+
+    @property
+    def best_key(self) -> str:
+        """Returns the key of the best mean over rounds."""
+        return self.best_name or f"bmt_{self.name}"
+
+    def best_of(self, values: list[float]) -> float:
+        """Returns the best of some values of this metric."""
+        return max(values) if self.higher_is_better else min(values)
 
 
-def scores(model: nn.Module, data: Images) -> dict[str, float]:
-    """{"accuracy", "macro_f1"} over the whole set."""
-    return scores_of(predictions(model, data), data.labels)
+def accuracy(predicted: np.ndarray, labels: np.ndarray) -> float:
+    """Returns the share of images whose predicted class is the true one."""
+    return float(np.mean(predicted == labels))
 
 
-def loss_and_accuracy(model: nn.Module, data: Images) -> tuple[float, float]:
-    """(mean cross-entropy, accuracy) over the whole set."""
-    images, labels = tensors(data, next(model.parameters()).device)
-    found = logits(model, images)
-    return F.cross_entropy(found, labels).item(), (found.argmax(1) == labels).float().mean().item()
+def macro_f1(predicted: np.ndarray, labels: np.ndarray) -> float:
+    """Returns the mean F1 score over the classes that the set itself holds.
+
+    The true labels fix the list of classes. So a client with six classes can reach 1, and all
+    methods are averaged over the same classes. scikit-learn's default takes the union of true and
+    predicted labels instead: one stray prediction of an absent class then adds an F1 of 0 and a
+    class to divide by, and two methods on one set no longer mean the same average.
+    """
+    from sklearn.metrics import f1_score  # a second, which a report need not take
+
+    classes = np.unique(labels)
+    return float(f1_score(labels, predicted, labels=classes, average="macro", zero_division=0))
+
+
+METRICS = [
+    Metric("accuracy", accuracy, "accuracy", best_name="bmta"),
+    Metric("macro_f1", macro_f1, "macro-F1", best_name="bmt_f1"),
+]
+
+
+def other_metrics() -> list[Metric]:
+    """Returns all metrics but accuracy."""
+    return METRICS[1:]
 
 
 def scores_of(predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """The same from the predictions themselves; both int64 [n].
-
-    macro_f1 averages over the classes that the set itself holds: a list fixed by the true labels, so that a client
-    with six classes can reach 1 and all methods are averaged over the same classes. scikit-learn's default takes the
-    union of true and predicted labels instead: one stray prediction of an absent class then adds an F1 of 0 and a
-    class to divide by, and two methods on one set no longer mean the same average.
-    """
-    macro = f1_score(labels, predicted, labels=np.unique(labels), average="macro", zero_division=0)
-    return {"accuracy": float(np.mean(predicted == labels)), "macro_f1": float(macro)}
+    """Returns {name: value} of every metric, from predicted and true classes, both int64 [n]."""
+    return {metric.name: metric.function(predicted, labels) for metric in METRICS}
 
 
 def over_clients(values: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Mean, worst and spread (standard deviation) over clients, each client counting alike."""
-    accuracy = np.array([entry["accuracy"] for entry in values.values()])
-    macro = np.array([entry["macro_f1"] for entry in values.values()])
-    return {
-        "mean_accuracy": float(accuracy.mean()),
-        "worst_accuracy": float(accuracy.min()),
-        "spread_accuracy": float(accuracy.std()),
-        "mean_macro_f1": float(macro.mean()),
+    """Returns what a method's scores are over clients, each client counting alike.
+
+    Args:
+        values: {client: {name: value}}, as `scores_of` returns them.
+
+    Returns:
+        The mean, the worst and the spread (standard deviation) of accuracy, and of every other
+        metric `mean_NAME`.
+    """
+    accuracies = np.array([scores["accuracy"] for scores in values.values()])
+    summary = {
+        "mean_accuracy": float(accuracies.mean()),
+        "worst_accuracy": float(accuracies.min()),
+        "spread_accuracy": float(accuracies.std()),
     }
+    for metric in other_metrics():
+        clients = np.array([scores[metric.name] for scores in values.values()])
+        summary[f"mean_{metric.name}"] = float(clients.mean())
+    return summary

@@ -11,7 +11,7 @@ from pipelines import methods, seeds
 from pipelines.config.training import Pooled
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images, concatenate
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation.core.rounds import History
 from pipelines.federation.core.task import Task, federate
 from pipelines.training import classifier

@@ -21,7 +21,7 @@ from pipelines import seeds
 from pipelines.config.training import Meta
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images, concatenate
-from pipelines.evaluation.metrics import predictions
+from pipelines.evaluation.scoring import predictions
 from pipelines.training import classifier
 from pipelines.training.tensors import State, with_state
 

@@ -1,6 +1,6 @@
 """Which round: the curve of a method over its rounds, and what may be selected on it. Private."""
 
-from pipelines.evaluation.metrics import over_clients
+from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients
 
 
 def row(number: int, results: dict[str, dict]) -> dict:
@@ -13,7 +13,7 @@ def row(number: int, results: dict[str, dict]) -> dict:
         "accuracy_after": after["mean_accuracy"],
         "accuracy_validation": _mean(results, "validation"),
         "worst_after": after["worst_accuracy"],
-        "macro_f1_after": after["mean_macro_f1"],
+        **{f"{metric.name}_after": after[f"mean_{metric.name}"] for metric in other_metrics()},
         "global_accuracy": _mean(results, "global_before"),
     }
 
@@ -43,11 +43,18 @@ def figures(curve: list[dict]) -> dict:
             "round": best["round"],
             "mean_accuracy": best["accuracy_after"],
             "worst": best["worst_after"],
-            "macro_f1": best["macro_f1_after"],
+            **{metric.name: best[f"{metric.name}_after"] for metric in other_metrics()},
         },
-        "bmta": max(row["accuracy_after"] for row in candidates),
-        "bmt_f1": max(row["macro_f1_after"] for row in candidates),
+        **_best_means(candidates),
     }
+
+
+def _best_means(candidates: list[dict]) -> dict[str, float]:
+    """Returns the best mean over rounds of every metric, under its key: "bmta", "bmt_f1"."""
+    best = {}
+    for metric in METRICS:
+        best[metric.best_key] = metric.best_of([row[f"{metric.name}_after"] for row in candidates])
+    return best
 
 
 def _mean(results: dict[str, dict], field: str) -> float:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import loss_and_accuracy
+from pipelines.evaluation.scoring import loss_and_accuracy
 from pipelines.privacy.per_sample import Lot, scaled_sum
 from pipelines.training.tensors import AT_ONCE, State, tensors, with_state
 

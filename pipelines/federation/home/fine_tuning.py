@@ -11,7 +11,8 @@ from pipelines import seeds
 from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.evaluation.metrics import predictions, scores, scores_of
+from pipelines.evaluation.metrics import scores_of
+from pipelines.evaluation.scoring import predictions, scores
 from pipelines.federation import selection
 from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of, with_state
@@ -22,7 +23,7 @@ Build = Callable[[], nn.Module]
 class Homes(NamedTuple):
     """What one initial model per client became.
 
-    results: {client: {"before", "after": {"accuracy", "macro_f1"} on its own test part, "validation": accuracy on its
+    results: {client: {"before", "after": {metric: value} on its own test part, "validation": accuracy on its
     validation part afterwards, "global_before", "global_after": accuracy on the global test set, "epochs"}}.
     """
 

@@ -21,7 +21,7 @@ from pipelines.config.training import NewClients
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
 from pipelines.training import classifier

@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import over_clients, predictions, scores, scores_of
+from pipelines.evaluation.metrics import over_clients, scores_of
+from pipelines.evaluation.scoring import predictions, scores
 
 
 class Fixed(nn.Module):

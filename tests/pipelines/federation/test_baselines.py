@@ -6,7 +6,7 @@ from torch import nn
 from pipelines import methods
 from pipelines.config.training import Nothing, Pooled
 from pipelines.datasets.labelled_images import Images
-from pipelines.evaluation.metrics import scores
+from pipelines.evaluation.scoring import scores
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
 from pipelines.training.tensors import with_state

@@ -7,7 +7,7 @@ from models import classifiers
 from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.evaluation.metrics import predictions, scores
+from pipelines.evaluation.scoring import predictions, scores
 from pipelines.federation.home import fine_tuning
 from pipelines.training.tensors import state_of, with_state
 

@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 from pipelines.config.data import Quality
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.evaluation import image_quality
+from pipelines.evaluation import image_comparison, image_quality
 
 SETTINGS = Quality(
     extractor="small_gray",
@@ -43,12 +43,12 @@ def noisy(share: float) -> Images:
 
 @pytest.fixture(scope="module")
 def network():
-    return image_quality.extractor(SETTINGS, REAL)
+    return image_comparison.extractor(SETTINGS, REAL)
 
 
 class AsDataset(Dataset):
     def __init__(self, data):
-        self.images = image_quality.uint8_tensor(data)
+        self.images = image_comparison.uint8_tensor(data)
 
     def __len__(self):
         return len(self.images)
@@ -61,7 +61,7 @@ def test_the_batched_path_equals_calculate_metrics(network, monkeypatch):
     """The registered extractor is built by name inside torch-fidelity; it gets this network's readout."""
     fake, seed = noisy(0.3), 7
     ours = image_quality.fidelity(
-        image_quality.features(network, fake), image_quality.features(network, REAL), SETTINGS, seed
+        image_comparison.features(network, fake), image_comparison.features(network, REAL), seed
     )
     build = torch_fidelity.utils.FEATURE_EXTRACTORS_REGISTRY["small_gray"]
 
@@ -102,7 +102,7 @@ def test_the_batched_path_equals_calculate_metrics(network, monkeypatch):
 
 def test_scores_order_noise_levels_and_the_floor_is_lowest(network):
     compared = [
-        image_quality.compare(network, noisy(share), REAL, HELD_OUT, SETTINGS, 0)
+        image_comparison.compare(network, noisy(share), REAL, HELD_OUT, SETTINGS, 0)
         for share in (0.0, 0.1, 0.3, 1.0)
     ]
     fid = [scores["fid"] for scores in compared]
@@ -114,23 +114,25 @@ def test_scores_order_noise_levels_and_the_floor_is_lowest(network):
 
 def test_one_image_over_and_over_is_precise_but_recalls_nothing(network):
     rows = np.zeros(300, int)
-    scores = image_quality.compare(network, HELD_OUT[rows], REAL, HELD_OUT, SETTINGS, 0)
+    scores = image_comparison.compare(network, HELD_OUT[rows], REAL, HELD_OUT, SETTINGS, 0)
     assert scores["recall"] < 0.05
     assert scores["inception_score"] == pytest.approx(1.0, abs=0.01)
 
 
 def test_many_records_are_compared_by_random_subsamples(network, monkeypatch):
     """Precision and recall take all pairs; and records sorted by class must not give a floor of one class."""
-    monkeypatch.setattr(image_quality, "MOST", 100)
+    monkeypatch.setattr(image_comparison, "MOST", 100)
     seen = []
     monkeypatch.setattr(
-        image_quality, "fidelity", lambda fake, real, *_: seen.append((fake, real)) or {"fid": 0.0}
+        image_comparison,
+        "fidelity",
+        lambda fake, real, *_: seen.append((fake, real)) or {"fid": 0.0},
     )
     order = np.argsort(HELD_OUT.labels, kind="stable")
-    scores = image_quality.compare(network, noisy(0.1), REAL, HELD_OUT[order], SETTINGS, 0)
+    scores = image_comparison.compare(network, noisy(0.1), REAL, HELD_OUT[order], SETTINGS, 0)
     assert scores["images_compared"] == 100
     assert {len(side["features"]) for pair in seen for side in pair} == {100}
-    everyone = image_quality.features(network, HELD_OUT[order])["features"]
+    everyone = image_comparison.features(network, HELD_OUT[order])["features"]
     floor = seen[-1][0]["features"]
     places = [int(torch.nonzero((everyone == row).all(1))[0, 0]) for row in floor]
     assert len(set(HELD_OUT.labels[order][places])) == 10
@@ -138,17 +140,17 @@ def test_many_records_are_compared_by_random_subsamples(network, monkeypatch):
 
 
 def test_features_are_the_same_everywhere_and_the_readout_is_the_clients(network):
-    other = image_quality.extractor(SETTINGS, HELD_OUT)
-    assert image_quality.digest(other) == image_quality.digest(network)
+    other = image_comparison.extractor(SETTINGS, HELD_OUT)
+    assert image_comparison.digest(other) == image_comparison.digest(network)
     assert not torch.equal(other.readout.weight, network.readout.weight)
 
 
 @pytest.mark.parametrize("classes", [1, 2])
 def test_a_client_with_one_or_two_classes_has_an_extractor_too(classes):
     few = REAL[REAL.labels < classes]
-    network = image_quality.extractor(SETTINGS, few)
+    network = image_comparison.extractor(SETTINGS, few)
     accuracy = (
-        image_quality.features(network, few)["logits"].argmax(1).numpy() == few.labels
+        image_comparison.features(network, few)["logits"].argmax(1).numpy() == few.labels
     ).mean()
     assert accuracy > 0.95
 
@@ -170,8 +172,8 @@ def test_an_extractor_with_other_layer_names_works(network):
         def forward(self, images):
             return network(images)
 
-    ours = image_quality.compare(network, noisy(0.1), REAL, HELD_OUT, SETTINGS, 0)
-    assert image_quality.compare(Renamed(), noisy(0.1), REAL, HELD_OUT, SETTINGS, 0) == ours
+    ours = image_comparison.compare(network, noisy(0.1), REAL, HELD_OUT, SETTINGS, 0)
+    assert image_comparison.compare(Renamed(), noisy(0.1), REAL, HELD_OUT, SETTINGS, 0) == ours
 
 
 def test_inception_without_weights_is_one_clear_sentence():
@@ -179,10 +181,10 @@ def test_inception_without_weights_is_one_clear_sentence():
     with pytest.raises(
         UserError, match="'inception_weights' parameter of quality must be the path"
     ):
-        image_quality.extractor(settings, REAL)
+        image_comparison.extractor(settings, REAL)
     absent = settings.model_copy(update={"inception_weights": "nowhere.pth"})
     with pytest.raises(UserError, match=r"nowhere\.pth"):
-        image_quality.extractor(absent, REAL)
+        image_comparison.extractor(absent, REAL)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_inception_weights_that_are_none_are_one_sentence(tmp_path, content):
     with pytest.raises(
         UserError, match=r"Could not read the Inception weights .*weights\.pth: ."
     ) as told:
-        image_quality.extractor(SETTINGS.model_copy(update=given), REAL)
+        image_comparison.extractor(SETTINGS.model_copy(update=given), REAL)
     assert "\n" not in str(told.value)
 
 
@@ -206,4 +208,4 @@ def test_inception_is_for_grey_and_rgb():
     with pytest.raises(
         UserError, match=r"must be small_gray for images of 4 channels\. Got 'inception' instead"
     ):
-        image_quality.extractor(settings, four)
+        image_comparison.extractor(settings, four)
