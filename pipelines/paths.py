@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipelines.errors import UserError
 from pipelines.privacy import ledger_folder
-from pipelines.privacy.errors import LedgerError
+from pipelines.privacy.ledger_folder import LedgerError
 
 SCRATCH = Path(".scratch")
 RAW = Path("raw")

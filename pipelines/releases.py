@@ -1,17 +1,20 @@
-"""Releases made once: the ledger's entry, the making, and the private store of what was made.
+"""Makes a release once: its ledger's entries, the making, and the stored result.
 
-Ledgers lie outside DVC's outputs, for DVC deletes and restores those: `ledgers/DATASET/CLIENT.jsonl`, with the results
-beside it. Set FEDLENS_LEDGERS to their place where a run has a folder of its own (`dvc exp run --temp`, `--queue`).
+A release is an entry in a client's ledger. It is entered before it is made and closed afterwards.
+One that was made before is taken from the store (`release_store`), and costs nothing.
+
+Ledgers lie outside DVC's outputs, because DVC deletes and restores those. They are
+`ledgers/DATASET/CLIENT.jsonl`, with the results beside them. Set FEDLENS_LEDGERS to their place
+where a run has a folder of its own (`dvc exp run --temp`, `--queue`).
 """
 
 import contextlib
 import hashlib
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipelines import paths
+from pipelines import paths, release_store
 from pipelines.config import Params
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import salt
@@ -23,75 +26,112 @@ STATEMENTS = "statements.json"  # of a run over a network, in its store
 
 
 def ledger_of(params: Params, dataset: str, client: str) -> Ledger:
-    """The ledger of one client's records of one data set, with its cap from `clients.NAME.lifetime_epsilon`."""
+    """Returns the ledger of one client's records of one data set.
+
+    Args:
+        params: The parameters. Its cap is `clients.NAME.lifetime_epsilon`.
+        dataset: The data set's name.
+        client: The client's name.
+    """
     _, delta = params.budget(client)
-    own = params.clients[client]
+    settings = params.clients[client]
     return Ledger(
         paths.ledgers() / dataset / f"{client}.jsonl",
         delta=delta,
-        lifetime_epsilon=own.lifetime_epsilon,
-        lifetime_delta=own.lifetime_delta,
+        lifetime_epsilon=settings.lifetime_epsilon,
+        lifetime_delta=settings.lifetime_delta,
     )
 
 
 def statement(params: Params, dataset: str, client: str, fingerprint: str) -> dict:
-    """What cards print: the privacy statement as the ledger holds it.
+    """Returns the privacy statement that cards print, as the ledger holds it.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
+        fingerprint: The release's name in the ledger (`Release.fingerprint`).
 
     Raises:
-        UserError: the ledger knows no such closed release, or was tampered with.
+        UserError: The ledger knows no such closed release, or was tampered with.
     """
-    with _told():
+    with _as_user_error():
         return ledger_of(params, dataset, client).statement(fingerprint)
 
 
 def summary(params: Params, dataset: str, client: str) -> dict:
-    """Ledger.summary() of one client.
+    """Returns `Ledger.summary()` of one client.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
 
     Raises:
-        UserError: the ledger was tampered with.
+        UserError: The ledger was tampered with.
     """
-    with _told():
+    with _as_user_error():
         return ledger_of(params, dataset, client).summary()
 
 
-def made(params: Params, dataset: str, client: str) -> dict[str, dict]:
-    """{public name: closing entry} of all releases that the client's ledger has as made.
+def closed_by_public_name(params: Params, dataset: str, client: str) -> dict[str, dict]:
+    """Returns the closing entry of every release that the client has made, by its public name.
 
-    A card names its release by a keyed hash of its place in the ledger. Not of its fingerprint: that holds a hash of
-    the records, by which whoever guessed them all could confirm the guess. A place says nothing of any record, and the
-    key, the client's secret, keeps how many releases came before.
+    A card names its release by a keyed hash of its place in the ledger. The fingerprint would not
+    do: it holds a hash of the records, so whoever guessed all records could confirm the guess. A
+    place says nothing of any record. The key is the client's secret, and hides how many releases
+    came before.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
 
     Raises:
-        UserError: the ledger was tampered with.
+        UserError: The ledger was tampered with.
     """
-    with _told():
-        closed = ledger_of(params, dataset, client).closed()
+    with _as_user_error():
+        entries = ledger_of(params, dataset, client).closed()
     return {
         salt(dataset, client, f"release {place}")[:16].hex(): entry
-        for place, entry in enumerate(closed)
+        for place, entry in enumerate(entries)
     }
 
 
 def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> str:
-    """What the card calls a closed release."""
-    entries = made(params, dataset, client).items()
+    """Returns the name by which a card calls a closed release.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
+        fingerprint: The release's name in the ledger.
+    """
+    entries = closed_by_public_name(params, dataset, client).items()
     return next(name for name, entry in entries if entry["fingerprint"] == fingerprint)
 
 
 def digest(data: Images) -> str:
-    """sha256 of the records: the ledger's name for them. Private, like the ledger."""
-    return hashlib.sha256(
-        b"".join(array.tobytes() for array in (data.images, data.labels, data.ids))
-    ).hexdigest()
+    """Returns the SHA-256 of the records, the ledger's name for them. It is private, like the ledger.
+
+    >>> import numpy as np
+    >>> records = Images(
+    ...     images=np.zeros((2, 8, 8, 1), np.uint8), labels=np.array([0, 1]), ids=np.array([5, 6])
+    ... )
+    >>> digest(records)[:8]
+    '????????'
+    """
+    arrays = (data.images, data.labels, data.ids)
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
-def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
-    """Returns {client: its release}, under the name that its ledger has for it where it was entered before.
+def match_recorded(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
+    """Returns each client's release, under the name that its ledger has if it was entered before.
 
     Raises:
-        UserError: a ledger was tampered with.
+        UserError: A ledger was tampered with.
     """
-    with _told():
+    with _as_user_error():
         known = {
             client: ledgers[client].recognised(release) for client, release in releases.items()
         }
@@ -99,32 +139,62 @@ def recognised(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict
     return known if all(release.recorded for release in known.values()) else releases
 
 
-def made_once(
+def make_once(
     ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]
 ) -> Path:
-    """The stored folder of a release that one or several clients make together, made now unless it was before.
+    """Makes a release of one client, or of several together, unless it was made before.
 
-    Every client's ledger enters its part before `make` fills the folder and closes it after. A run that died in between
-    finds the entry open: if the folder was complete it is used, otherwise it is made anew, and charged once either way.
+    Every client's ledger enters its part before `make` fills the folder, and closes it after. A run
+    that died in between finds the entry open. If the folder was complete it is used; otherwise it
+    is made anew. The release is charged once either way.
+
+    >>> cost = {"kind": "gaussian", "mu": 0.5}
+    >>> release = Release("toy", 1, {"seed": 0}, "hash of the records", cost, {"guarantee": "formal"})
+    >>> ledgers = {"c0": Ledger(Path("ledgers/toy/c0.jsonl"), delta=1e-5)}
+    >>> def make(folder):
+    ...     (folder / "result.txt").write_text("made now")
+    ...     print("  making it")
+    >>> store = make_once(ledgers, {"c0": release}, make)
+      c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+      making it
+    >>> make_once(ledgers, {"c0": release}, make) == store
+      c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+      made before: taken from the ledger's store; nothing is spent
+    True
+    >>> (store / "result.txt").read_text()
+    'made now'
+
+    Args:
+        ledgers: The ledger of each client.
+        releases: Each client's part. The clients are the same as in `ledgers`.
+        make: Fills an empty folder with the result.
+
+    Returns:
+        The folder in the store that holds the result.
 
     Raises:
-        UserError: a ledger refuses (tampered with, or above a lifetime cap), the result of a release that was made is
-            gone, or no result could be moved to the ledgers' folder. Nothing was spent then.
+        UserError: A ledger refuses (tampered with, or above a lifetime cap), the result of a
+            release that was made is gone, or no result could be moved to the ledgers' folder.
+            Nothing was spent then.
     """
-    releases = recognised(ledgers, releases)
-    store = _store(ledgers, _names(releases))
-    with _told(), contextlib.ExitStack() as locks:
+    releases = match_recorded(ledgers, releases)
+    store = release_store.folder_of(ledgers, releases)
+    with _as_user_error(), contextlib.ExitStack() as locks:
+        # 1. one process makes it
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
             _announce(client, ledgers[client], releases[client])
-        for client in sorted(releases):  # all of them, before the first is charged
+        # 2. every ledger is asked before the first one is charged
+        for client in sorted(releases):
             ledgers[client].check(releases[client])
-        _check_store(
-            store,
-            any(ledgers[client].has_made(releases[client].fingerprint) for client in releases),
+        was_made = any(
+            ledgers[client].has_made(releases[client].fingerprint) for client in releases
         )
+        _check_store(store, was_made)
+        # 3. every ledger enters its part before it is made
         for client in sorted(releases):
             ledgers[client].open(releases[client])
+        # 4. the result is on the disk, whole, before its entry is closed
         if store.exists():
             print("  made before: taken from the ledger's store; nothing is spent")
         else:
@@ -134,160 +204,98 @@ def made_once(
             durable.flush_folder(store.parent)
         for client in sorted(releases):
             ledgers[client].close(releases[client].fingerprint)
-        shutil.rmtree(unfinished(ledgers, releases), ignore_errors=True)
+        shutil.rmtree(release_store.unfinished(ledgers, releases), ignore_errors=True)
     return store
 
 
-def enter(ledger: Ledger, release: Release) -> None:
-    """A release that leaves in parts, so that nothing of it is ever taken back: as made, before its first part leaves.
+def enter_as_made(ledger: Ledger, release: Release) -> None:
+    """Enters a release that leaves in parts as made, before its first part leaves.
+
+    Nothing of such a release can ever be taken back.
 
     Raises:
-        UserError: the ledger refuses. Nothing was spent then.
+        UserError: The ledger refuses. Nothing was spent then.
     """
-    with _told():
+    with _as_user_error():
         ledger.open(release)
         ledger.close(release.fingerprint)
 
 
-def _check_store(store: Path, made: bool) -> None:
+def collect_once(
+    ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]
+) -> tuple[Path, dict[str, dict]]:
+    """Stores the result of a joint release whose parts other processes make and enter.
+
+    The store is filled now unless it was before. What is stored has left already, and costs nothing
+    to read again. It holds the statements, too, because a later accountant would state another
+    price.
+
+    Args:
+        ledgers: The ledger of each client.
+        releases: Each client's part, as this process would plan it.
+        make: Fills an empty folder with the result.
+
+    Returns:
+        The folder in the store, and each client's statement with its cost.
     """
+    store = release_store.folder_by_facts(ledgers, releases)
+    statements = {}
+    for client, release in releases.items():
+        statements[client] = {**release.statement, "cost": release.cost}
+    for folder in (store, release_store.former_folder(ledgers, releases)):
+        if folder.exists():
+            print("  made before: taken from the store; nothing is spent")
+            # a former name holds all parameters: today's statement is that of then
+            stored = folder / STATEMENTS
+            return folder, read_json(stored) if stored.exists() else statements
+    with new_folder(store) as folder:
+        make(folder)
+        write_json(folder / STATEMENTS, statements)
+    return store, read_json(store / STATEMENTS)
+
+
+def _check_store(store: Path, was_made: bool) -> None:
+    """Refuses a release whose result is lost, or could not be stored.
+
     Raises:
-        LedgerError: the release was made, and its result is gone; or a result cannot be moved there as a whole.
+        LedgerError: The release was made, and its result is gone; or a result cannot be moved to
+            the store as a whole.
     """
-    if made and not store.exists():
+    if was_made and not store.exists():
         raise LedgerError(
-            f"This release was made before, but its stored result {store} is gone. Bring it back, or change the seed: "
-            "that is a new release, and is charged."
+            f"This release was made before, but its stored result {store} is gone. Bring it back, "
+            "or change the seed: that is a new release, and is charged."
         )
     near = next(place for place in store.parents if place.exists())
     if near.stat().st_dev != Path().stat().st_dev:
         raise LedgerError(
-            f"The ledgers' folder {near} lies on another file system than this checkout: no result can be moved there "
-            f"as a whole. Name one on the same file system ({paths.LEDGERS})."
+            f"The ledgers' folder {near} lies on another file system than this checkout: no result "
+            f"can be moved there as a whole. Name one on the same file system ({paths.LEDGERS})."
         )
 
 
-def kept_once(
-    ledgers: dict[str, Ledger], releases: dict[str, Release], make: Callable[[Path], None]
-) -> tuple[Path, dict[str, dict]]:
-    """Returns (store, {client: its statement with its cost}) of a joint release whose parts other processes make.
+def _announce(client: str, ledger: Ledger, release: Release) -> None:
+    """Prints what this release brings the client's total to, before it is spent.
 
-    Those processes enter their parts, too. The store is filled now unless it was before. What is stored has left, and
-    costs nothing to read again. It keeps the statements, for a later accountant would state another price.
+    The total is at the delta of the client's cap, if it has one.
     """
-    store = _store(ledgers, {client: release.facts for client, release in releases.items()})
-    former = _store(
-        ledgers, {client: release.former_fingerprint for client, release in releases.items()}
+    cap = ""
+    delta = ledger.delta
+    if ledger.lifetime_epsilon is not None:
+        cap = f" of a lifetime {ledger.lifetime_epsilon:g}"
+        delta = ledger.cap_delta()
+    extra = [] if ledger.knows(release.fingerprint) else [release.cost]
+    total = ledger.total_in_words(extra, delta=delta)
+    print(
+        f"  {client}: with this, all its releases together come to epsilon {total}{cap} "
+        f"at delta {delta:g}"
     )
-    today = {
-        client: {**release.statement, "cost": release.cost} for client, release in releases.items()
-    }
-    for made in (store, former):
-        if made.exists():
-            print("  made before: taken from the store; nothing is spent")
-            # a former name holds all parameters: today's statement is that of then
-            return made, read_json(made / STATEMENTS) if (made / STATEMENTS).exists() else today
-    with new_folder(store) as folder:
-        make(folder)
-        write_json(folder / STATEMENTS, today)
-    return store, read_json(store / STATEMENTS)
-
-
-def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
-    """Where `make` may keep what a killed run needs to go on with this very release: private, beside the store, and
-    removed once the release is closed. It does not exist before `make` creates it."""
-    return _beside(_store(ledgers, _names(releases)))
-
-
-def unstored(folder: Path) -> list[str]:
-    """Fingerprints of closed releases of the ledgers in `folder` whose stored result is not there."""
-    return [part for parts, store in _closed(folder) if not store.exists() for part in parts]
-
-
-def outlived(folder: Path) -> list[Path]:
-    """Returns folders that closed releases no longer need: a run was killed as it removed them."""
-    return [left for _, store in _closed(folder) if (left := _beside(store)).exists()]
-
-
-def copy(store: Path, folder: Path) -> None:
-    """The stored files into an output folder that is being filled."""
-    shutil.copytree(store, folder, dirs_exist_ok=True)
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """A ledger's refusal as the user's error."""
+def _as_user_error() -> Iterator[None]:
+    """Turns a ledger's refusal into an error that the user reads as one sentence."""
     try:
         yield
     except LedgerError as error:
         raise UserError(str(error)) from None
-
-
-def _announce(client: str, ledger: Ledger, release: Release) -> None:
-    """Prints what this release brings the client's total to, before it is spent: at its cap's delta, if it has one."""
-    capped = ledger.lifetime_epsilon is not None
-    cap, delta = (
-        (f" of a lifetime {ledger.lifetime_epsilon:g}", ledger.cap_delta())
-        if capped
-        else ("", ledger.delta)
-    )
-    total = ledger.told([] if ledger.knows(release.fingerprint) else [release.cost], delta=delta)
-    print(
-        f"  {client}: with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}"
-    )
-
-
-def _names(releases: dict[str, Release]) -> dict[str, str]:
-    return {client: release.fingerprint for client, release in releases.items()}
-
-
-def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
-    """(fingerprints of its parts, store) of every release in `folder` of which all parts are closed."""
-    with _told():
-        ledgers = {
-            path.stem: Ledger(path, delta=1e-5).entries() for path in sorted(folder.glob("*.jsonl"))
-        }
-    closed = {
-        entry["fingerprint"]
-        for entries in ledgers.values()
-        for entry in entries
-        if entry["event"] == "close"
-    }
-    for parts in _parts(ledgers):
-        if closed.issuperset(parts):
-            yield parts, _place(folder, parts)
-
-
-def _parts(ledgers: dict[str, list[dict]]) -> list[list[str]]:
-    """Fingerprints of each release, by client: a joint one (its parameters name the client) has its parts at the same
-    place in every ledger, among those of its mechanism, data and seed."""
-    found: dict[tuple, list[str]] = {}
-    for client, entries in sorted(ledgers.items()):
-        before: Counter = Counter()
-        for entry in entries:
-            if entry["event"] == "open":
-                seed = entry["parameters"].get("seed")
-                joint = "client" in entry["parameters"]
-                kind = (
-                    (entry["mechanism"], entry["version"], entry["data"], seed)
-                    if joint
-                    else (client,)
-                )
-                found.setdefault((*kind, before[kind]), []).append(entry["fingerprint"])
-                before[kind] += 1
-    return list(found.values())
-
-
-def _store(ledgers: dict[str, Ledger], names: dict[str, str]) -> Path:
-    """Returns the store of a release that one or several clients make together, by the names of its parts."""
-    folder = next(iter(ledgers.values())).path.parent
-    return _place(folder, [names[client] for client in sorted(names)])
-
-
-def _place(folder: Path, parts: list[str]) -> Path:
-    """ledgers/DATASET/releases/HASH: the hash of all parts, for a joint release is one thing."""
-    return folder / "releases" / hashlib.sha256("".join(parts).encode()).hexdigest()[:24]
-
-
-def _beside(store: Path) -> Path:
-    return store.with_name(f".{store.name}.unfinished")

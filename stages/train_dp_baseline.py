@@ -4,7 +4,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from pipelines import paths, releases, seeds
+from pipelines import paths, release_store, releases, seeds
 from pipelines.config import Params, looks_at_images
 from pipelines.config.data import Profile
 from pipelines.config.values import Block, mistake
@@ -110,11 +110,11 @@ def _released(
         params, dataset, algorithm, accounts, sources, plans, _facts(params, data, public)
     )
     ledgers = {client: releases.ledger_of(params, dataset, client) for client in data}
-    entries = releases.recognised(ledgers, entries)
+    entries = releases.match_recorded(ledgers, entries)
     if (
         params.federation.engine != "inprocess"
     ):  # each client's own process enters what it releases, at every attempt
-        return releases.kept_once(
+        return releases.collect_once(
             ledgers, entries, partial(_over_network, params, Run(dataset, algorithm))
         )
 
@@ -126,11 +126,11 @@ def _released(
             build(), settings.warm_start, profile.augmentation, data, plans, sources, seed
         )
 
-    unfinished = releases.unfinished(ledgers, entries)
+    unfinished = release_store.unfinished(ledgers, entries)
     make = partial(
         noisy_run.train, data, accounts, sources, build, first, public, unfinished=unfinished
     )
-    store = releases.made_once(ledgers, entries, make)
+    store = releases.make_once(ledgers, entries, make)
     made = {client: each.fingerprint for client, each in entries.items()}
     return store, {
         client: releases.statement(params, dataset, client, made[client]) for client in data

@@ -1,6 +1,6 @@
 """train_generator@DATASET-CLIENT-GENERATOR: one release of one client's shard, within that client's budget."""
 
-from pipelines import paths, releases, seeds
+from pipelines import paths, release_store, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import shards
 from pipelines.datasets.salting import season
@@ -25,17 +25,17 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     mechanism = (generator, module.VERSION, module.IDENTITY)
     entry = release.entry(*mechanism, plan, statement, data=releases.digest(train), seed=seed)
     ledgers = {client: releases.ledger_of(params, dataset, client)}
-    entries = releases.recognised(ledgers, {client: entry})
-    where = base.Where(params.device, releases.unfinished(ledgers, entries))
+    entries = releases.match_recorded(ledgers, {client: entry})
+    where = base.Where(params.device, release_store.unfinished(ledgers, entries))
 
     def make(folder):
         release.save(
             folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint
         )
 
-    store = releases.made_once(ledgers, entries, make)
+    store = releases.make_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:
-        releases.copy(store, folder)
+        release_store.copy_files(store, folder)
         season(folder, dataset, client)
 
 

@@ -9,7 +9,7 @@ import pytest
 from project import CANARY
 from ruamel.yaml import YAML
 
-from pipelines import guard
+from pipelines.guard import checks
 
 PARENTS = {
     f"models/private/{name}"
@@ -182,23 +182,24 @@ def test_nothing_private_leaves_after_a_stage_failed(checkout, tmp_path):
 
 
 def test_the_guard_passes_and_catches_what_it_is_for(built):
-    assert guard.problems(built.path) == []
+    assert checks.problems(built.path) == []
     graph = built.path / "dvc.yaml"
     whole = graph.read_text()
     graph.write_text(whole.replace("clients: {push: false}", "clients", 1))
     assert any(
-        "data/private/own/clients" in line and "push" in line for line in guard.problems(built.path)
+        "data/private/own/clients" in line and "push" in line
+        for line in checks.problems(built.path)
     )
     graph.write_text(
         whole.replace("- reports: {push: false}", "- reports: {push: false, cache: false}")
     )
-    assert any("cache: false" in line for line in guard.problems(built.path))
+    assert any("cache: false" in line for line in checks.problems(built.path))
     graph.write_text(whole)
     built.git("add", "-f", "data/private/own/clients/c0/train.npz")
-    assert any("tracked by Git" in line for line in guard.problems(built.path))
+    assert any("tracked by Git" in line for line in checks.problems(built.path))
     built.git("rm", "-q", "--cached", "data/private/own/clients/c0/train.npz")
     (built.path / ".gitignore").write_text("*.pyc\n")
-    assert any(".gitignore misses it" in line for line in guard.problems(built.path))
+    assert any(".gitignore misses it" in line for line in checks.problems(built.path))
 
 
 def test_the_guard_names_what_dvc_would_upload_without_a_guarantee(built):
@@ -206,7 +207,7 @@ def test_the_guard_names_what_dvc_would_upload_without_a_guarantee(built):
     built.edit(lambda params: params["clients"]["c1"].update(epsilon=float("inf")))
     built.repro("meta_train@own-dp_moments")
     for _ in range(2):
-        found = guard.problems(built.path)
+        found = checks.problems(built.path)
         assert any(
             line.startswith("data/synthetic/own/c1/dp_moments has no privacy guarantee")
             for line in found

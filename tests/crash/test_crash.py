@@ -23,7 +23,7 @@ from crash.checks import Undisturbed
 from crash.runs import ROOM, Disk, Run, age, copied, forked, mounts
 from within import Within
 
-from pipelines import recover
+from pipelines.recover.recovery import recover
 
 pytestmark = pytest.mark.pipeline
 
@@ -220,7 +220,7 @@ class Campaign:
 
 def recovered(path: Path) -> list[str]:
     with contextlib.chdir(path):
-        return recover.recover()
+        return recover()
 
 
 def warmed() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import releases
+from pipelines import release_store, releases
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity, Ledger, Release
@@ -32,7 +32,7 @@ def test_where_one_ledger_refuses_nobody_is_charged(tmp_path):
         for name, cap in caps.items()
     }
     with pytest.raises(UserError, match=r"above its lifetime_epsilon of 1\. Nothing was spent"):
-        releases.made_once(ledgers, dict.fromkeys(ledgers, one), lambda folder: None)
+        releases.make_once(ledgers, dict.fromkeys(ledgers, one), lambda folder: None)
     assert [ledger.entries() for ledger in ledgers.values()] == [[], []]
 
 
@@ -45,8 +45,8 @@ def released(folder, shares: dict[str, dict], make=lambda folder: None):
         for name, its in shares.items()
     }
     ledgers = {name: Ledger(folder / f"{name}.jsonl", delta=DELTA) for name in parts}
-    store = releases.made_once(ledgers, parts, make)
-    return store, releases.unfinished(ledgers, parts)
+    store = releases.make_once(ledgers, parts, make)
+    return store, release_store.unfinished(ledgers, parts)
 
 
 def test_of_each_closed_release_its_store_is_known_and_what_it_had_needed(tmp_path, monkeypatch):
@@ -57,15 +57,15 @@ def test_of_each_closed_release_its_store_is_known_and_what_it_had_needed(tmp_pa
         released(folder, {name: {"client": name, "step": step} for name in ("c0", "c1")})
         for step in (1, 2)
     ]
-    assert releases.unstored(folder) == [] and releases.outlived(folder) == []
+    assert release_store.lost(folder) == [] and release_store.leftovers(folder) == []
     (store, unfinished), (other, _) = joint
     unfinished.mkdir()
-    assert releases.outlived(folder) == [unfinished]
+    assert release_store.leftovers(folder) == [unfinished]
     store.rmdir()
-    assert len(releases.unstored(folder)) == 2
+    assert len(release_store.lost(folder)) == 2
     alone.rmdir()
     other.rmdir()
-    assert len(releases.unstored(folder)) == 5
+    assert len(release_store.lost(folder)) == 5
 
 
 def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeypatch):
@@ -79,7 +79,7 @@ def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeyp
     (tmp_path / "ledgers/releases").mkdir(exist_ok=True)
     ledger = Ledger(tmp_path / "ledgers/c0.jsonl", delta=DELTA)
     ledger.close(ledger.entries()[0]["fingerprint"])
-    assert releases.unstored(tmp_path / "ledgers") == []
+    assert release_store.lost(tmp_path / "ledgers") == []
 
 
 def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
@@ -102,8 +102,11 @@ def test_a_joint_release_that_only_one_ledger_knows_is_another(tmp_path, monkeyp
         ledgers[name].open(parts[name])
     ledgers["c0"].close(parts["c0"].fingerprint)
     _, later = parts_of(tmp_path / "ledgers", 1.5, sigma=1.3)
-    assert [part.recorded for part in releases.recognised(ledgers, later).values()] == [None, None]
-    releases.made_once(ledgers, later, lambda folder: None)
+    assert [part.recorded for part in releases.match_recorded(ledgers, later).values()] == [
+        None,
+        None,
+    ]
+    releases.make_once(ledgers, later, lambda folder: None)
     made = [[entry["event"] for entry in ledger.entries()] for ledger in ledgers.values()]
     assert made == [["open", "close", "open", "close"], ["open", "open", "close"]]
 
@@ -111,11 +114,11 @@ def test_a_joint_release_that_only_one_ledger_knows_is_another(tmp_path, monkeyp
 def test_where_a_made_result_is_gone_nobody_is_charged(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledgers, parts = parts_of(tmp_path / "ledgers", 2.0)
-    store = releases.made_once(ledgers, parts, lambda folder: None)
+    store = releases.make_once(ledgers, parts, lambda folder: None)
     before = [ledger.entries() for ledger in ledgers.values()]
     shutil.rmtree(store)
     with pytest.raises(UserError, match=r"its stored result .* is gone"):
-        releases.made_once(ledgers, parts, lambda folder: None)
+        releases.make_once(ledgers, parts, lambda folder: None)
     assert [ledger.entries() for ledger in ledgers.values()] == before
 
 
@@ -130,7 +133,7 @@ def test_ledgers_on_another_file_system_are_refused_before_anything_is_charged(
     try:
         ledgers, parts = parts_of(folder, 2.0)
         with pytest.raises(UserError, match="lies on another file system"):
-            releases.made_once(ledgers, parts, lambda folder: None)
+            releases.make_once(ledgers, parts, lambda folder: None)
         assert [ledger.entries() for ledger in ledgers.values()] == [[], []]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -146,7 +149,7 @@ def test_a_result_is_on_the_disk_before_the_ledger_says_that_it_was_made(tmp_pat
         real(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    store = releases.made_once(
+    store = releases.make_once(
         ledgers, parts, lambda folder: (folder / "model").write_bytes(b"weights")
     )
     names = [Path(path).name for path in flushed]
@@ -157,10 +160,10 @@ def test_a_result_is_on_the_disk_before_the_ledger_says_that_it_was_made(tmp_pat
 def test_a_run_over_a_network_keeps_the_price_that_it_had(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledgers, parts = parts_of(tmp_path / "ledgers", 2.0, sigma=1.0)
-    store, stated = releases.kept_once(ledgers, parts, lambda folder: None)
+    store, stated = releases.collect_once(ledgers, parts, lambda folder: None)
     _, cheaper = parts_of(tmp_path / "ledgers", 0.5, sigma=3.0)
-    assert releases.kept_once(ledgers, cheaper, lambda folder: None) == (store, stated)
+    assert releases.collect_once(ledgers, cheaper, lambda folder: None) == (store, stated)
     assert stated["c0"]["cost"] == {"kind": "gaussian", "mu": 2.0}
     _, other = parts_of(tmp_path / "ledgers", 2.0)
     other = {name: replace(part, data="other records") for name, part in other.items()}
-    assert releases.kept_once(ledgers, other, lambda folder: None)[0] != store
+    assert releases.collect_once(ledgers, other, lambda folder: None)[0] != store

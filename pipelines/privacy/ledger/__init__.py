@@ -207,7 +207,7 @@ class Ledger:
             costs=[*self.costs().values(), *extra], delta=delta or self.delta
         )
 
-    def told(self, extra: list[dict] = (), *, delta: float | None = None) -> str:
+    def total_in_words(self, extra: list[dict] = (), *, delta: float | None = None) -> str:
         """`total_epsilon` as it is printed: an infinite one says why."""
         return wording.total(
             self.total_epsilon(extra, delta=delta), [*self.costs().values(), *extra]
@@ -243,9 +243,10 @@ class Ledger:
         total = self.total_epsilon([release.cost], delta=delta)
         if total > self.lifetime_epsilon:
             why = "" if delta == self.delta else f" ({self._of_the_cap()})"
+            total_in_words = self.total_in_words([release.cost], delta=delta)
             raise LedgerError(
-                f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon of "
-                f"{self.told([release.cost], delta=delta)} at delta {delta:g}{why}, above its lifetime_epsilon of "
+                f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon "
+                f"of {total_in_words} at delta {delta:g}{why}, above its lifetime_epsilon of "
                 f"{self.lifetime_epsilon:g}. Nothing was spent."
             )
 

@@ -51,7 +51,7 @@ def show(path: Path, delta: float | None) -> None:
     opened = [entry for entry in entries if entry["event"] == "open"]
     closed = {entry["fingerprint"]: entry for entry in entries if entry["event"] == "close"}
     print(
-        f"{_name(path)}: total epsilon {ledger.told()} at delta {ledger.delta:g}{_others(ledger)}, per record"
+        f"{_name(path)}: total epsilon {ledger.total_in_words()} at delta {ledger.delta:g}{_others(ledger)}, per record"
     )
     width = max((len(entry["mechanism"]) for entry in opened), default=0)
     for entry in opened:
@@ -87,9 +87,8 @@ def plan(paths: list[Path], asked: argparse.Namespace) -> None:
     count = len(asked.epsilons) * asked.generators * asked.repeat
     print(f"{count} Gaussian releases: epsilon {alone} at delta {delta:g} together")
     for name, ledger in ledgers.items():
-        print(
-            f"  {name}: {ledger.told()} now, {ledger.told(_grid(asked, ledger.delta))} after, at delta {ledger.delta:g}"
-        )
+        after = ledger.total_in_words(_grid(asked, ledger.delta))
+        print(f"  {name}: {ledger.total_in_words()} now, {after} after, at delta {ledger.delta:g}")
 
 
 def _grid(asked: argparse.Namespace, delta: float) -> list[dict]:

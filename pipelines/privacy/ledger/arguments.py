@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.privacy import ledger_folder
-from pipelines.privacy.errors import LedgerError
+from pipelines.privacy.ledger_folder import LedgerError
 
 MOST = 10**6  # releases of one kind in a plan
 LEAST = 1e-300  # delta of which floats still hold the inverse

@@ -13,10 +13,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.privacy.errors import LedgerError
 from pipelines.privacy.ledger import durable, lines
 from pipelines.privacy.ledger.head import NONE, START, Head
 from pipelines.privacy.ledger.head import parsed as parsed_head
+from pipelines.privacy.ledger_folder import LedgerError
 
 __all__ = ["Chain", "LedgerError", "digest"]
 

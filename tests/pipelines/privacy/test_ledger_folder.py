@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.privacy import ledger_folder
-from pipelines.privacy.errors import LedgerError
+from pipelines.privacy.ledger_folder import LedgerError
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_cap_and_delta_come_from_the_clients_block(tmp_path, monkeypatch, capsys
     own = {"epsilon": 1.0, "lifetime_epsilon": 1.4, "lifetime_delta": 1e-3}
     of = releases.ledger_of(load(changed(("clients", "c0"), own)), "digits", "c0")
     assert (of.lifetime_epsilon, of.lifetime_delta, of.delta) == (1.4, 1e-3, 1e-5)
-    releases.made_once({"c0": of}, {"c0": release()}, lambda folder: None)
+    releases.make_once({"c0": of}, {"c0": release()}, lambda folder: None)
     said = capsys.readouterr().out
     total = accounting.total_epsilon(costs=TWO[:1], delta=1e-3)
     assert (

@@ -14,7 +14,6 @@ from nvflare.lighter.provision import prepare_project
 from nvflare.lighter.provisioner import Provisioner
 from nvflare.private.defs import AUTH_CLIENT_NAME_FOR_SJ
 
-from pipelines import repository
 from pipelines.errors import UserError
 from pipelines.federation.network.flare.names import (
     ADMIN,
@@ -27,6 +26,7 @@ from pipelines.federation.network.flare.names import (
     SERVER_LAUNCHER,
     SERVERS_CELL,
 )
+from pipelines.guard import repository
 
 PROJECT = "fedlens"
 HEARTBEAT = (

@@ -13,10 +13,11 @@ from project import ENV, ROOT
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
-from pipelines import config, guard
+from pipelines import config
 from pipelines.errors import UserError
 from pipelines.federation.network.flare import jobs, kits, names, processes
 from pipelines.federation.run_spec import Run
+from pipelines.guard import checks
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +127,11 @@ def test_kits_lie_beside_the_checkout_unless_told_otherwise(checkout):
 def test_git_takes_nothing_of_kits_in_the_checkout(checkout):
     provisioned(checkout, "kits")
     assert checkout.git("add", "-A", "-n") == ""
-    assert guard.problems(checkout.path) == []
+    assert checks.problems(checkout.path) == []
     lines = (checkout.path / ".gitignore").read_text().splitlines()
     kept = [line for line in lines if line not in ("/kits/", "*.key", "cert.json")]
     (checkout.path / ".gitignore").write_text("\n".join(kept) + "\n")
-    found = guard.problems(checkout.path)
+    found = checks.problems(checkout.path)
     keys = [f"kits/fedlens/prod_00/{key}" for key in KEYS]
     for file in (*keys, "kits/fedlens/state/cert.json"):
         assert (
@@ -153,14 +154,14 @@ def test_kits_in_another_folder_of_the_checkout_are_named_by_whatever_name_they_
     (checkout.path / "kits").rename(checkout.path / "clinics")
     taken = checkout.git("add", "-A", "-n")
     assert "clinics/" in taken and ".key" not in taken and "cert.json" not in taken
-    assert guard.problems(checkout.path) == []
+    assert checks.problems(checkout.path) == []
     startup = checkout.path / "clinics/fedlens/prod_00/c0/startup"
     (startup / "client.key").rename(startup / "client.txt")
     shutil.make_archive(
         str(checkout.path / "handout"), "zip", checkout.path / "clinics/fedlens/prod_00/c1"
     )
     checkout.git("add", "-f", "clinics/fedlens/state/cert.json")
-    named = [line.split(" holds a private key")[0] for line in guard.problems(checkout.path)]
+    named = [line.split(" holds a private key")[0] for line in checks.problems(checkout.path)]
     assert named == [
         "clinics/fedlens/prod_00/c0/startup/client.txt",
         "clinics/fedlens/state/cert.json",

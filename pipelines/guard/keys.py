@@ -1,4 +1,4 @@
-"""Private keys and other secrets in files: found by what a file holds, by its name, and inside archives."""
+"""Finds private keys and other secrets in files: by content, by name, and inside archives."""
 
 import contextlib
 import fnmatch
@@ -14,24 +14,16 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-# The first line of a key of any kind: PKCS8, ENCRYPTED, RSA, EC, DSA, OPENSSH, PGP, SSH2, and PuTTY's. It has no line
-# break in it, so JSON such as NVFlare's cert.json has it unchanged.
+# The first line of a key of any kind: PKCS8, ENCRYPTED, RSA, EC, DSA, OPENSSH, PGP, SSH2, and
+# PuTTY's. It has no line break in it, so JSON such as NVFlare's cert.json has it unchanged.
 HEADER = re.compile(rb"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-\d")
 LONGEST = 128  # bytes: no header is longer
 PIECE = 1 << 20  # bytes that are read at once
 NAMES = (
     *("*.key", "*.p12", "*.pfx", "*.jks", "*.ppk", "*.secret", "cert.json"),
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
-    *(
-        ".env",
-        ".env.*",
-        "*.env",
-        ".netrc",
-        ".pgpass",
-        ".pypirc",
-        ".git-credentials",
-        "config.local",
-    ),
+    *(".env", ".env.*", "*.env"),
+    *(".netrc", ".pgpass", ".pypirc", ".git-credentials", "config.local"),
 )
 NO_SECRET = (".env.example", ".env.sample", ".env.template")
 MOST = 1 << 28  # bytes that are unpacked of one file
@@ -49,29 +41,40 @@ DAMAGED = (
 )
 
 
-def found(path: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Searches a file on disk, which is called `name`, and every member of it where it is a zip or tar archive.
+def search_file(path: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Searches a file on disk, and every member of it if it is a zip or tar archive.
 
     A file of any size is read in pieces, and at most MOST bytes of it are unpacked.
 
-    Returns:
-        (where, what is wrong there) for each private key, and for each place that cannot be searched.
+    Args:
+        path: Where the file lies.
+        name: The name under which findings report it.
+
+    Yields:
+        The place and the finding of each private key, and of each place that cannot be searched.
     """
     try:
         with path.open("rb") as stream:
-            yield from _Search().of(stream, name, name)
+            yield from _Search().search(stream, name, name)
     except OSError:
         yield name, UNREADABLE
 
 
-def found_in(content: bytes, name: str) -> Iterator[tuple[str, str]]:
-    """The same for a file of which only the content is at hand."""
-    yield from _Search().of(io.BytesIO(content), name, name)
+def search_content(content: bytes, name: str) -> Iterator[tuple[str, str]]:
+    """Searches the content of a file, like `search_file`."""
+    yield from _Search().search(io.BytesIO(content), name, name)
 
 
 @dataclass(frozen=True)
 class _Member:
-    """A file in an archive. `unpacked`: its bytes, or 0 where they lie in the archive as they are."""
+    """A file in an archive.
+
+    Attributes:
+        name: Its name there.
+        unpacked: Its bytes, or 0 where they lie in the archive as they are.
+        locked: It needs a password.
+        open: Opens it for reading.
+    """
 
     name: str
     unpacked: int
@@ -80,30 +83,39 @@ class _Member:
 
 
 class _Search:
-    """One file's. `left` counts down the bytes that may still be unpacked."""
+    """The search of one file. `left` counts down the bytes that may still be unpacked."""
 
     def __init__(self):
         self.left = MOST
 
-    def of(
+    def search(
         self, stream: BinaryIO, name: str, where: str, depth: int = 0
     ) -> Iterator[tuple[str, str]]:
+        """Yields the findings in a stream, and in its members if it is an archive.
+
+        Args:
+            stream: The bytes, which can be read again from their start.
+            name: The file's own name.
+            where: The archives around it and its name, for the findings.
+            depth: The number of archives around it.
+        """
         if _has_header(stream):
             yield where, KEY
         elif _is_named(name):
             yield where, NAMED
-        for opened in (_zip, _tar) if depth < DEEPEST else ():
+        for open_archive in (_zip, _tar) if depth < DEEPEST else ():
             stream.seek(0)
             with contextlib.ExitStack() as closing:
                 try:
-                    members = opened(stream, closing)
+                    members = open_archive(stream, closing)
                 except DAMAGED:
                     continue  # no archive of this kind
-                yield from self._of_archive(members, where, depth)
+                yield from self._search_archive(members, where, depth)
 
-    def _of_archive(
+    def _search_archive(
         self, members: Iterator[_Member], where: str, depth: int
     ) -> Iterator[tuple[str, str]]:
+        """Yields the findings in the members of an archive."""
         try:
             for member in members:
                 self.left -= member.unpacked
@@ -115,12 +127,13 @@ class _Search:
                     yield inside, NAMED if _is_named(member.name) else LOCKED
                 else:
                     with member.open() as stream:
-                        yield from self.of(stream, member.name, inside, depth + 1)
+                        yield from self.search(stream, member.name, inside, depth + 1)
         except DAMAGED:
             yield where, UNREADABLE
 
 
 def _zip(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
+    """Opens a zip archive, which `closing` closes, and returns its files."""
     archive = closing.enter_context(zipfile.ZipFile(stream))
     return (
         _Member(
@@ -135,6 +148,7 @@ def _zip(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
 
 
 def _tar(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
+    """Opens a tar archive, which `closing` closes, and returns its files."""
     archive = closing.enter_context(tarfile.TarFile.open(fileobj=stream))
     return (
         _Member(
@@ -149,6 +163,7 @@ def _tar(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
 
 
 def _has_header(stream: BinaryIO) -> bool:
+    """Returns whether the first line of a private key stands anywhere in a stream."""
     end = b""
     while piece := stream.read(PIECE):
         # without zeros, UTF-16, which some Windows programs write, reads like ASCII
@@ -160,5 +175,8 @@ def _has_header(stream: BinaryIO) -> bool:
 
 
 def _is_named(name: str) -> bool:
-    own = PurePosixPath(name).name.lower()
-    return own not in NO_SECRET and any(fnmatch.fnmatchcase(own, pattern) for pattern in NAMES)
+    """Returns whether a file has the name of a private key or of a file of secrets."""
+    base_name = PurePosixPath(name).name.lower()
+    if base_name in NO_SECRET:
+        return False
+    return any(fnmatch.fnmatchcase(base_name, pattern) for pattern in NAMES)

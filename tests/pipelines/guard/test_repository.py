@@ -3,8 +3,8 @@
 import pytest
 from project import Project
 
-from pipelines import repository
 from pipelines.errors import UserError
+from pipelines.guard import repository
 
 
 @pytest.fixture

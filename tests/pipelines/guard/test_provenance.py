@@ -6,8 +6,9 @@ import shutil
 import pytest
 from project import ROOT
 
-from pipelines import config, provenance, releases
+from pipelines import config, releases
 from pipelines.files import standard
+from pipelines.guard import provenance
 from pipelines.privacy.ledger import Release
 
 EXPORT, INITIAL = "data/synthetic/digits/c0/dp_moments", "models/initial/digits/dp_moments"
@@ -84,7 +85,7 @@ def test_a_folder_without_a_release_is_named(params, found, card):
 def test_a_release_that_was_opened_but_never_made_does_not_count(params, found):
     card = entered(params, "c0", release())
     releases.ledger_of(params, "digits", "c0").open(release(seed=1))
-    assert len(releases.made(params, "digits", "c0")) == 1
+    assert len(releases.closed_by_public_name(params, "digits", "c0")) == 1
     assert found(EXPORT, card) == []
 
 

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from key_files import pem, tarred, zipped
 
-from pipelines import keys
+from pipelines.guard import keys
 
 KINDS = ["", "RSA ", "EC ", "DSA ", "ENCRYPTED ", "OPENSSH "]
 
@@ -17,8 +17,8 @@ def found(tmp_path):
 
     def search(content: bytes, name: str = "notes.txt") -> list[tuple[str, str]]:
         (tmp_path / "file").write_bytes(content)
-        on_disk = list(keys.found(tmp_path / "file", name))
-        assert list(keys.found_in(content, name)) == on_disk
+        on_disk = list(keys.search_file(tmp_path / "file", name))
+        assert list(keys.search_content(content, name)) == on_disk
         return on_disk
 
     return search
@@ -130,4 +130,4 @@ def test_what_is_no_archive_holds_nothing(found, content):
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    assert list(keys.found(tmp_path / "gone", "gone")) == [("gone", keys.UNREADABLE)]
+    assert list(keys.search_file(tmp_path / "gone", "gone")) == [("gone", keys.UNREADABLE)]

@@ -8,9 +8,9 @@ from dvc.repo import Repo
 from key_files import pem
 from small import EXPORT, INITIAL, PRIVATE, made
 
-from pipelines import uploads
 from pipelines.datasets.labelled_images import synthetic
 from pipelines.files import sha256
+from pipelines.guard import uploads
 from pipelines.synthesis import export
 
 

@@ -13,8 +13,10 @@ from project import ENV
 from ruamel.yaml import YAML
 from within import Within
 
-from pipelines import guard, recover
 from pipelines.errors import UserError
+from pipelines.guard import checks
+from pipelines.recover import dvc_files
+from pipelines.recover.recovery import recover
 
 pytestmark = pytest.mark.pipeline
 
@@ -64,7 +66,7 @@ def died(project, *outputs: str) -> None:
 
 def test_where_all_is_whole_nothing_changes_and_one_line_says_so(made):
     before = contents(made)
-    assert recover.recover() == []
+    assert recover() == []
     done = command(made)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing to recover.\n", "")
     after = {name: content for name, content in contents(made).items() if "__pycache__" not in name}
@@ -73,7 +75,7 @@ def test_where_all_is_whole_nothing_changes_and_one_line_says_so(made):
 
 def test_a_checkout_in_which_nothing_ran_is_whole(checkout, monkeypatch):
     monkeypatch.chdir(checkout.path)
-    assert recover.recover() == []
+    assert recover() == []
     assert not (checkout.path / ".dvc/tmp").exists() and not (checkout.path / ".scratch").exists()
 
 
@@ -96,7 +98,7 @@ def test_dvc_takes_what_is_left_of_its_file_wherever_it_was_cut_off(made):
     stages = YAML(typ="safe").load(whole)["stages"]
     for end in range(0, len(whole), 97):
         results.write_text(whole[:end])
-        [*recover._results()]
+        [*dvc_files._lock_file()]
         content = (
             YAML(typ="safe").load(results.read_text()) if results.exists() else {"schema": "2.0"}
         )
@@ -126,14 +128,14 @@ def test_marks_of_a_merge_are_left_to_whoever_merges(made, place):
     }[place]
     merged = f"{whole[:begin]}<<<<<<< ours\n{whole[begin:end]}=======\n{whole[begin:end]}>>>>>>> theirs\n{whole[end:]}"
     results.write_text(merged)
-    assert [*recover._results()] == [] and results.read_text() == merged
+    assert [*dvc_files._lock_file()] == [] and results.read_text() == merged
 
 
 def test_a_schema_that_dvc_does_not_know_is_no_crash(made):
     results = made.path / "dvc.lock"
     other = results.read_text().replace("schema: '2.0'", "schema: '3.0'")
     results.write_text(other)
-    assert [*recover._results()] == [] and results.read_text() == other
+    assert [*dvc_files._lock_file()] == [] and results.read_text() == other
 
 
 def test_a_database_at_which_somebody_works_is_whole(tmp_path):
@@ -141,9 +143,9 @@ def test_a_database_at_which_somebody_works_is_whole(tmp_path):
     with contextlib.closing(sqlite3.connect(database)) as busy:
         busy.execute("CREATE TABLE t (x)")
         busy.execute("BEGIN EXCLUSIVE")
-        assert recover._opens(database, timeout=0.01)
+        assert dvc_files._opens(database, timeout=0.01)
     database.write_bytes(b"no database" * 100)
-    assert not recover._opens(database)
+    assert not dvc_files._opens(database)
 
 
 def test_every_stage_comes_back_from_the_run_cache_and_nothing_is_spent(made):
@@ -157,7 +159,7 @@ def test_every_stage_comes_back_from_the_run_cache_and_nothing_is_spent(made):
         file.write_text(content)
         refused = made.dvc("repro", CELL, ok=False)
         assert refused.returncode != 0 and file.name in refused.stderr + refused.stdout
-        assert recover.recover()
+        assert recover()
         assert made.repro(CELL) == []
     assert ledger.read_bytes() == entries
 
@@ -170,7 +172,7 @@ def test_an_output_that_is_half_there_goes_and_one_that_is_whole_stays(made, loc
         (made.path / ".dvc/tmp/rwlock").write_text('{"write": {')
     (made.path / OUTPUT / "generator.safetensors").unlink()
     whole = contents(Within(made.path / other))
-    found = recover.recover()
+    found = recover()
     assert f"{OUTPUT}, which DVC had not finished" in found and not (made.path / OUTPUT).exists()
     assert contents(Within(made.path / other)) == whole and not any(other in what for what in found)
     assert made.repro(CELL) == [] and (made.path / OUTPUT / "generator.safetensors").exists()
@@ -179,7 +181,7 @@ def test_an_output_that_is_half_there_goes_and_one_that_is_whole_stays(made, loc
 def test_an_output_that_no_dying_dvc_wrote_is_left_as_it_is(made):
     (made.path / OUTPUT / "generator.safetensors").write_bytes(b"mine")
     died(made, "data/private/own/prepared")
-    assert recover.recover() == [".dvc/tmp/rwlock, left by a DVC that died"]
+    assert recover() == [".dvc/tmp/rwlock, left by a DVC that died"]
     assert (made.path / OUTPUT / "generator.safetensors").read_bytes() == b"mine"
 
 
@@ -189,7 +191,7 @@ def test_files_that_dvc_had_not_yet_renamed_go(made):
     for place in places:
         (made.path / place / NAME).write_text("half")
     (made.path / OUTPUT / "mine.tmp").touch()
-    assert recover.recover() == [f"{len(places)} temporary files of DVC"]
+    assert recover() == [f"{len(places)} temporary files of DVC"]
     assert [file.name for file in made.path.rglob("*.tmp")] == ["mine.tmp"]
 
 
@@ -203,7 +205,7 @@ def test_a_cached_file_that_was_cut_off_goes_and_protected_ones_are_not_read(mad
     torn.write_bytes(torn.read_bytes()[:3])
     empty.write_bytes(b"")
     empty.chmod(0o444)
-    recover.recover()
+    recover()
     assert not torn.exists() and not empty.exists() and unprotected.exists()
 
 
@@ -212,8 +214,8 @@ def test_a_broken_database_of_hashes_is_computed_anew(made):
     databases = [*(made.path.parent / "site").rglob("cache.db")]
     assert len(databases) == 2
     databases[0].write_bytes(b"not a database" * 1000)
-    assert len(recover.recover()) == 1
-    assert made.repro(CELL) == [] and recover.recover() == []
+    assert len(recover()) == 1
+    assert made.repro(CELL) == [] and recover() == []
 
 
 def test_ours_are_folders_in_the_making_and_a_ledgers_torn_line_and_what_a_made_release_had_needed(
@@ -228,14 +230,14 @@ def test_ours_are_folders_in_the_making_and_a_ledgers_torn_line_and_what_a_made_
         (folder / "record").write_text("private")
     whole = ledger.read_bytes()
     ledger.write_bytes(whole + b'{"event": "op')
-    assert len(recover.recover()) == 3
+    assert len(recover()) == 3
     assert ledger.read_bytes() == whole
     assert not partial.exists() and not unfinished.exists() and other.exists()
 
 
 def test_the_index_of_git_is_freed(made):
     (made.path / ".git/index.lock").touch()
-    assert recover.recover() == [".git/index.lock, left by a Git that died"]
+    assert recover() == [".git/index.lock, left by a Git that died"]
     made.git("add", "-A")
 
 
@@ -243,7 +245,7 @@ def test_a_record_of_an_experiment_that_was_cut_off_goes(made):
     run = made.path / ".dvc/tmp/exps/run/workspace/workspace.run"
     run.parent.mkdir(parents=True)
     run.write_text('{"git_url": "')
-    assert len(recover.recover()) == 1 and not run.exists()
+    assert len(recover()) == 1 and not run.exists()
 
 
 @contextlib.contextmanager
@@ -268,9 +270,9 @@ def stage_running(project):
 def test_nothing_is_touched_while_dvc_or_a_stage_is_at_work(made, at_work):
     (made.path / "dvc.lock").write_text("")
     with at_work(made), pytest.raises(UserError, match="at work in this checkout"):
-        recover.recover()
+        recover()
     assert (made.path / "dvc.lock").exists()
-    assert recover.recover()
+    assert recover()
 
 
 def test_a_ledger_that_was_tampered_with_is_no_crash_and_nothing_is_touched(made):
@@ -290,15 +292,15 @@ def test_a_file_of_dvc_that_no_crash_explains_is_left_and_told(made):
     before = results.read_text()
     died(made, OUTPUT)
     with pytest.raises(UserError, match=r"DVC stopped: .*dvc\.lock.* Mend that"):
-        recover.recover()
+        recover()
     assert results.read_text() == before
 
 
 def test_the_guard_says_what_mends_a_torn_file(made):
     (made.path / "dvc.lock").write_text("")
-    assert [line for line in guard.problems(made.path) if "make recover" in line]
-    assert recover.recover()
-    assert not [line for line in guard.problems(made.path) if "make recover" in line]
+    assert [line for line in checks.problems(made.path) if "make recover" in line]
+    assert recover()
+    assert not [line for line in checks.problems(made.path) if "make recover" in line]
 
 
 def test_a_release_without_its_stored_result_is_told(made):

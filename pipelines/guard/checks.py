@@ -1,0 +1,157 @@
+"""Checks that nothing outside the release list, and nothing unknown to the ledgers, could leave.
+
+This is an allow-list: a new output is private until it is named here. DVC's `push: false` alone is
+not enough. An uncached output travels with `dvc exp push`, and DVC takes back its own .gitignore
+lines when a later stage fails. Private keys and other secrets are looked for in every file that Git
+would take (`keys`), wherever it lies.
+"""
+
+import contextlib
+import fnmatch
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines import paths
+from pipelines.errors import UserError
+from pipelines.guard import keys, provenance, repository, uploads
+
+RELEASED = ("data/synthetic/*", "models/initial/*")
+OF_DVC = (".dvc/cache", ".dvc/tmp")
+GENERATED = (
+    "data",
+    "models/private",
+    "models/initial",
+    "reports",
+    "ledgers",
+    ".scratch",
+    "raw",
+    "kits",
+    *OF_DVC,
+)
+TRACKED = ("raw/README.md",)
+
+
+def problems(root: Path = Path(".")) -> list[str]:
+    """Returns a sentence per problem. The list is empty when nothing private can leave.
+
+    Args:
+        root: The checkout.
+    """
+    from dvc.exceptions import DvcException
+
+    sentences = []
+    of_git = (_tracked, _unignored, _placed, _secrets)
+    for check in (_outputs, *of_git, _unprotected, uploads.problems, provenance.problems):
+        try:
+            sentences += check(root)
+        except UserError as error:
+            sentences.append(str(error))
+        except DvcException as error:
+            sentences.append(
+                f"DVC cannot read this project: {error}. If a crash left it so, `make recover` "
+                "mends it."
+            )
+    # several checks read params.yaml, and each would report the same mistake
+    return list(dict.fromkeys(sentences))
+
+
+def _outputs(root: Path) -> list[str]:
+    """Finds private outputs that a push, or an experiment's push, would take."""
+    from dvc.repo import Repo
+
+    sentences = []
+    with Repo(str(root)) as repo:
+        for out in repo.index.outs:
+            path = repo.fs.relpath(out.fs_path, repo.root_dir)
+            if any(fnmatch.fnmatch(path, pattern) for pattern in RELEASED):
+                continue
+            if out.can_push:
+                sentences.append(
+                    f"{path} ({out.stage.addressing}) is not on the release list and lacks "
+                    "`push: false`."
+                )
+            if not out.use_cache:
+                sentences.append(
+                    f"{path} is private and `cache: false`: `dvc exp push` would put it into Git."
+                )
+    return sentences
+
+
+def _tracked(root: Path) -> list[str]:
+    """Finds generated or private files that Git tracks."""
+    names = repository.tracked(root, *GENERATED)
+    return [f"{name} is tracked by Git." for name in names if name not in TRACKED]
+
+
+def _unignored(root: Path) -> list[str]:
+    """Finds private folders that the static .gitignore does not cover.
+
+    A folder that is a link is left out, because Git takes nothing of what a link leads to.
+    """
+    probes = [f"{folder}/probe" for folder in GENERATED if not (root / folder).is_symlink()]
+    ignored = repository.ignored(root, probes)
+    return [
+        f"{probe} would be added by `git add -A`: .gitignore misses it."
+        for probe in probes
+        if probe not in ignored
+    ]
+
+
+def _placed(root: Path) -> list[str]:
+    """Finds private folders that a user has put where Git would add them, in any repository."""
+    from dvc.repo import Repo
+
+    sentences = []
+    with contextlib.chdir(root), Repo(".") as repo:
+        places = {
+            f"the ledgers ({paths.LEDGERS})": paths.ledgers(),
+            "DVC's cache": Path(repo.cache.local_cache_dir),
+        }
+        usual = [Path(folder).resolve() for folder in GENERATED]
+        for content, place in places.items():
+            if place.resolve() not in usual and repository.would_add(place):
+                sentences.append(
+                    f"{place}, the folder of {content}, would be added by `git add -A`. Name it in "
+                    ".gitignore, or move it."
+                )
+    return sentences
+
+
+def _secrets(root: Path) -> Iterator[str]:
+    """Finds private keys and files of secrets that Git tracks or would add.
+
+    It reads the working tree and what is staged already.
+    """
+    secrets = []
+    for name in repository.takes(root):
+        if _is_plain(root / name):
+            secrets += keys.search_file(root / name, name)
+    for name, content in repository.staged_apart(root):
+        secrets += keys.search_content(content, name)
+    for where, finding in secrets:
+        yield (
+            f"{where} {finding}, and Git tracks it or would add it. Move it out of the checkout, "
+            "untrack it with `git rm --cached`, and make a new key if this one has left the "
+            "machine."
+        )
+
+
+def _is_plain(path: Path) -> bool:
+    """Returns whether Git takes the content of a file.
+
+    Git stores only the target's name of a link, and only a commit's name of another repository.
+    """
+    return path.is_file() and not path.is_symlink()
+
+
+def _unprotected(root: Path) -> list[str]:
+    """Finds released outputs without a formal guarantee, as DVC would upload them."""
+    sentences = []
+    for path, card in provenance.cards(root):
+        if card is not None and card.get("privacy", card).get("guarantee") != "formal":
+            sentences.append(
+                f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients "
+                "a finite epsilon, or take its generator out of synthesis.generators, and run "
+                "`dvc repro` before any push."
+            )
+    return sentences

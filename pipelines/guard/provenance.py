@@ -1,0 +1,94 @@
+"""Holds what `dvc push` would upload against the ledgers: made of which releases, at which price.
+
+This runs where the ledgers lie. Elsewhere it can vouch for no card, and says so.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines import config, releases
+from pipelines.errors import UserError
+from pipelines.files import read_json, standard
+from pipelines.guard import uploads
+from pipelines.privacy.statement import combined
+
+CARDS = ("card.json", "privacy.json")
+
+
+def cards(root: Path) -> Iterator[tuple[str, dict | None]]:
+    """Yields the path and the card of every output that would be uploaded.
+
+    The card is the output's card.json or privacy.json, read from DVC's cache by dvc.lock, or None
+    where the output has no such file. An output that the cache does not hold cannot be uploaded,
+    and is left out.
+    """
+    for upload in uploads.cached(root):
+        blobs = [upload.files[name] for name in CARDS if name in upload.files]
+        yield upload.path, read_json(blobs[0]) if blobs else None
+
+
+def problems(root: Path) -> list[str]:
+    """Returns a sentence per folder whose card no ledger bears out."""
+    sentences = []
+    with contextlib.chdir(root):
+        try:
+            params = config.load()
+            for path, card in cards(Path()):
+                sentences += _held_against_the_ledgers(params, path, card)
+        except UserError as error:
+            return [str(error)]
+    return sentences
+
+
+def _held_against_the_ledgers(params: config.Params, path: str, card: dict | None) -> Iterator[str]:
+    """Yields what is wrong with the card of one output.
+
+    An export states its one release in full. An initial model states one per client, and their
+    largest price.
+    """
+    # 1. the releases that the card names, by client
+    is_export = card is not None and "privacy" in card
+    named = (card or {}).get("releases")
+    if is_export:
+        named = {Path(path).parts[3]: card.get("release")}
+    if not named:
+        yield (
+            f"{path} names no release of any ledger, and `dvc push` would upload it. Run "
+            "`dvc repro`."
+        )
+        return
+    # 2. their entries in the ledgers
+    dataset = Path(path).parts[2]
+    entries = {}
+    for client, name in named.items():
+        known = client in params.clients
+        made = releases.closed_by_public_name(params, dataset, client) if known else {}
+        entries[client] = made.get(name)
+    unknown = [client for client, entry in entries.items() if entry is None]
+    for client in unknown:
+        yield (
+            f"{path} names a release that is not entered as made in the ledger of {client}. Run "
+            "this where that ledger lies, or make the folder again: `dvc repro --force`."
+        )
+    if unknown:
+        return
+    # 3. their statements
+    statements = [entry["statement"] for entry in entries.values()]
+    if _stated(card, is_export) != _owed(statements, is_export):
+        yield (
+            f"{path} states another privacy than the ledger of {', '.join(entries)}. Run "
+            "`dvc repro --force`."
+        )
+
+
+def _stated(card: dict, is_export: bool) -> dict:
+    """Returns the privacy that a card states."""
+    if is_export:
+        return card["privacy"]
+    return {key: card.get(key) for key in ("epsilon_max", "guarantee")}
+
+
+def _owed(statements: list[dict], is_export: bool) -> dict:
+    """Returns the privacy that a card must state, by the statements in the ledgers."""
+    return standard(statements[0] if is_export else combined(statements))
