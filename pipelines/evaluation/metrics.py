@@ -22,6 +22,7 @@ class Metric(NamedTuple):
         form: Format specification of a value that is shown.
         higher_is_better: False if a smaller value is a better one.
         best_name: Key of the best mean over rounds, selected on test data; empty for `bmt_NAME`.
+        short: Heading where room is scarce; empty for the heading.
     """
 
     name: str
@@ -30,11 +31,22 @@ class Metric(NamedTuple):
     form: str = ".3f"
     higher_is_better: bool = True
     best_name: str = ""
+    short: str = ""
 
     @property
     def title(self) -> str:
         """Returns the heading with a capital letter."""
         return self.heading[0].upper() + self.heading[1:]
+
+    @property
+    def short_heading(self) -> str:
+        """Returns the heading for a line with little room."""
+        return self.short or self.heading
+
+    @property
+    def best_heading(self) -> str:
+        """Returns the heading of the best mean over rounds, `BMT-F1` of `bmt_f1`."""
+        return self.best_key.upper().replace("_", "-")
 
     @property
     def best_key(self) -> str:
@@ -67,7 +79,7 @@ def macro_f1(predicted: np.ndarray, labels: np.ndarray) -> float:
 
 METRICS = [
     Metric("accuracy", accuracy, "accuracy", best_name="bmta"),
-    Metric("macro_f1", macro_f1, "macro-F1", best_name="bmt_f1"),
+    Metric("macro_f1", macro_f1, "macro-F1", best_name="bmt_f1", short="F1"),
 ]
 
 

@@ -1,13 +1,16 @@
-"""Reading what a finished run left behind: plain dicts, one look at each file, no torch.
+"""Reads what a finished run left behind: plain dicts, one look at each file, no torch.
 
-What is missing or lacks a field ends in one sentence that names the file.
+A file that is missing or lacks a field ends in one sentence that names it.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pipelines import methods, paths, releases
 from pipelines.config import Params
 from pipelines.errors import UserError
+from pipelines.evaluation.image_quality import shown_fields
+from pipelines.evaluation.metrics import METRICS, other_metrics
 from pipelines.files import AGAIN, read_arrays, read_csv, read_json, require
 
 STATEMENT = (
@@ -22,49 +25,55 @@ STATEMENT = (
     "cost",
 )
 CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")
-SCORES = ("tstr_accuracy", "tstr_accuracy_global", "fid", "fid_floor", "records", "warnings")
 
 
 def method_folders(params: Params, dataset: str) -> dict[str, Path]:
-    """{method: folder of its results} for each method that the parameters ask for, PPPFL first."""
-    folders = {
-        f"pppfl/{name}": paths.personal(dataset, name) for name in params.synthesis.generators
-    }
+    """Returns {method: folder of its results} of each method that the parameters ask for.
+
+    PPPFL comes first, then the baselines, then the noisy ones.
+    """
+    generators = params.synthesis.generators
+    parents = {f"pppfl/{name}": paths.personal(dataset, name) for name in generators}
     for algorithm in params.baselines.algorithms:
-        names = methods.reported(algorithm, params.synthesis.generators)
-        folders |= dict.fromkeys(names, paths.baseline(dataset, algorithm))
-    folders |= {name: paths.dp_baseline(dataset, name) for name in params.dp_baselines.algorithms}
-    return {method: folder / method.replace("/", "-") for method, folder in folders.items()}
+        for method in methods.reported(algorithm, generators):
+            parents[method] = paths.baseline(dataset, algorithm)
+    for algorithm in params.dp_baselines.algorithms:
+        parents[algorithm] = paths.dp_baseline(dataset, algorithm)
+    return {method: parent / method.replace("/", "-") for method, parent in parents.items()}
 
 
 def read(params: Params, dataset: str) -> dict:
-    """Everything the report shows of one data set.
+    """Reads everything that the report shows of one data set.
 
     Returns:
-        {"left_out": {METHOD: why it did not run}, and of the others "results": {METHOD: results.json}, "curves":
-        {METHOD: rows of floats}, "correct": {METHOD: {CLIENT: bool [n], which images of its test part are right}},
-        "costs": {METHOD: cost.json}; then "ledgers": {CLIENT: Ledger.summary()},
-        "new_clients": {GENERATOR: results.json of that stage}, empty where no client was held out, and by client and
-        generator "cards": card.json, "quality": quality.json, "grids": PNG bytes}.
+        "left_out": {METHOD: why it did not run}.
+        "results", "curves", "costs": {METHOD: results.json, rows of floats, cost.json}, of the
+            methods that ran.
+        "correct": {METHOD: {CLIENT: bool [n], which images of its test part are right}}.
+        "ledgers": {CLIENT: Ledger.summary()}.
+        "new_clients": {GENERATOR: results.json of that stage}; empty if no client was held out.
+        "cards", "quality", "grids": {CLIENT: {GENERATOR: card.json, quality.json, PNG bytes}}.
 
     Raises:
-        UserError: a file is missing, cannot be read, or lacks what the report needs.
+        UserError: A file is missing, cannot be read, or lacks what the report needs.
     """
-    folders, generators = method_folders(params, dataset), params.synthesis.generators
+    folders = method_folders(params, dataset)
+    generators = params.synthesis.generators
     clients = list(params.clients)
     results = {
         method: _results(folder / "results.json", clients) for method, folder in folders.items()
     }
-    left_out = {
-        method: content["left_out"] for method, content in results.items() if "left_out" in content
-    }
-    folders = {method: folder for method, folder in folders.items() if method not in left_out}
+    left_out = {}
+    for method, content in results.items():
+        if "left_out" in content:
+            left_out[method] = content["left_out"]
+            del folders[method]
 
-    def each(read_one) -> dict:
-        return {
-            client: {name: read_one(dataset, client, name) for name in generators}
-            for client in clients
-        }
+    def each(read_one: Callable) -> dict:
+        by_client = {}
+        for client in clients:
+            by_client[client] = {name: read_one(dataset, client, name) for name in generators}
+        return by_client
 
     return {
         "left_out": left_out,
@@ -85,26 +94,18 @@ def _results(path: Path, clients: list[str]) -> dict:
     content = read_json(path)
     if "left_out" in content:
         return content
-    require(
-        path,
-        content,
-        "bmta",
-        "bmt_f1",
-        "selected",
-        "candidates",
-        "epsilon_max",
-        "guarantee",
-        "clients",
-    )
-    require(path, content["selected"], "round", "mean_accuracy", "worst", "macro_f1")
+    require(path, content, *(metric.best_key for metric in METRICS), "selected", "candidates")
+    require(path, content, "epsilon_max", "guarantee", "clients")
+    others = [metric.name for metric in other_metrics()]
+    require(path, content["selected"], "round", "mean_accuracy", "worst", *others)
     require(path, content["clients"], *clients)
     if content.get("health"):
         require(path, content["health"], "collapsed", "why")
     for client in clients:
-        entry = content["clients"][client]
-        require(path, entry, "before", "after", "global_before", "global_after")
+        scored = content["clients"][client]
+        require(path, scored, "before", "after", "global_before", "global_after")
         for moment in ("before", "after"):
-            require(path, entry[moment], "accuracy", "macro_f1")
+            require(path, scored[moment], *(metric.name for metric in METRICS))
     statements = content.get("statements")
     for client in clients if statements is not None else []:
         require(path, statements, client)
@@ -113,11 +114,11 @@ def _results(path: Path, clients: list[str]) -> dict:
 
 
 def _curve(path: Path) -> list[dict]:
+    """Returns one dict of floats per round; a figure that a round lacks is absent."""
+    rows = []
     try:
-        rows = [
-            {name: float(cell) for name, cell in row.items() if cell != ""}
-            for row in read_csv(path)
-        ]
+        for row in read_csv(path):
+            rows.append({name: float(cell) for name, cell in row.items() if cell != ""})
     except (TypeError, ValueError):
         raise UserError(f"Could not read {path}: a cell is not a number. {AGAIN}") from None
     for row in rows:
@@ -127,39 +128,47 @@ def _curve(path: Path) -> list[dict]:
 
 
 def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
-    """Every method on the same test images: only then can two be compared image by image."""
-    found, first = {}, None
+    """Returns which test images each method classifies rightly, by client.
+
+    All methods must have the same test images: only then can two be compared image by image.
+    """
+    correct = {}
+    first_counts = None
     for method, folder in folders.items():
         path = folder / paths.CORRECT
         content = read_arrays(path)
         require(path, content, *clients)
-        found[method] = {client: content[client] for client in clients}
-        counts = {client: len(images) for client, images in found[method].items()}
-        first = first or counts
-        if counts != first:
+        correct[method] = {client: content[client] for client in clients}
+        counts = {client: len(images) for client, images in correct[method].items()}
+        first_counts = first_counts or counts
+        if counts != first_counts:
             raise UserError(f"{path} is of other test images than the other methods. {AGAIN}")
-    return found
+    return correct
 
 
 def _cost(path: Path) -> dict:
+    """Returns what a method's training cost."""
     content = read_json(path)
     require(path, content, "rounds", "bytes_down", "bytes_up", "seconds")
     return content
 
 
 def _new_clients(dataset: str, generators: list[str]) -> dict[str, dict]:
-    found = {}
+    """Returns the study of new clients of each generator for which clients were held out."""
+    studies = {}
     for generator in generators:
         path = paths.new_clients(dataset, generator) / "results.json"
         content = read_json(path)
         require(path, content, "held_out", "algorithms", "privacy", "skipped", "cells")
         for cell in content["cells"]:
             require(path, cell, *CELL)
-        found |= {generator: content} if content["held_out"] else {}
-    return found
+        if content["held_out"]:
+            studies[generator] = content
+    return studies
 
 
 def _card(dataset: str, client: str, generator: str) -> dict:
+    """Returns the card of one synthetic set."""
     path = paths.synthetic(dataset, client, generator) / "card.json"
     content = read_json(path)
     require(path, content, "privacy", "weak")
@@ -168,13 +177,16 @@ def _card(dataset: str, client: str, generator: str) -> dict:
 
 
 def _quality(dataset: str, client: str, generator: str) -> dict:
+    """Returns the private scores of one synthetic set."""
     path = paths.quality(dataset, client, generator) / "quality.json"
     content = read_json(path)
-    require(path, content, *SCORES)
+    require(path, content, "tstr_accuracy", "tstr_accuracy_global", *shown_fields())
+    require(path, content, "records", "warnings")
     return content
 
 
 def _grid(dataset: str, client: str, generator: str) -> bytes:
+    """Returns the picture of one synthetic set, as PNG bytes."""
     path = paths.synthetic(dataset, client, generator) / "grid.png"
     try:
         return path.read_bytes()

@@ -1,47 +1,136 @@
-"""The whole folder of reports: for each data set its summary, tables and pictures, and one page over all.
+"""The whole folder of reports: for each data set its summary, tables and pictures, and one page.
 
-What `dvc metrics` and `dvc plots` can read lies in folders of its own, a file per data set. dvc.yaml must not name
-them: DVC would put them into every experiment's Git commit.
+index.html holds everything that it shows, for a reader without a network. What `dvc metrics` and
+`dvc plots` can read lies in separate folders, a file per data set. dvc.yaml must not name them: DVC
+would put them into every experiment's Git commit.
 """
 
+import base64
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from pipelines.config import Params
+from pipelines.evaluation import image_quality
+from pipelines.evaluation.metrics import other_metrics
 from pipelines.files import write_csv, write_json
+from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import (
     canvas,
     collect,
+    comparisons,
     epsilon_plot,
-    html,
+    findings,
+    formatting,
     new_clients,
     new_clients_plot,
     plots,
-    roads,
     summary,
     tables,
 )
 
+TEMPLATES = Path(__file__).parent
+
 
 def write(folder: Path, params: Params) -> list[dict]:
-    """Fills `folder` and returns the summaries.
+    """Fills the folder and returns the summaries, one per data set.
 
     Raises:
-        UserError: an artifact of the run is missing or cannot be read.
+        UserError: An artifact of the run is missing or cannot be read.
     """
     reports = [_dataset(folder, params, dataset) for dataset in params.datasets]
-    (folder / "index.html").write_text(html.page(params, reports))
+    (folder / "index.html").write_text(render(params, reports))
     return [report["summary"] for report in reports]
 
 
+def render(params: Params, reports: list[dict]) -> str:
+    """Returns index.html as text.
+
+    Args:
+        params: The parameters of the run.
+        reports: For each data set "summary": what `summary.build` returned, "grids": {CLIENT:
+            {GENERATOR: PNG bytes}}, "pictures": {NAME: PNG bytes}, "roads": what `findings.roads`
+            returned, and "new_clients": what `new_clients_view` returned.
+    """
+    template = _environment().get_template("template.html.j2")
+    views = []
+    for report in reports:
+        facts = findings.facts(report["summary"])
+        warnings = findings.warnings(report["summary"])
+        views.append({**report, "facts": facts, "warnings": warnings})
+    return template.render(params=params, reports=views, not_covered=NOT_COVERED)
+
+
+def data_uri(png: bytes) -> str:
+    """Returns a picture as an address that holds its bytes."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def new_clients_view(run: dict, seed: int) -> dict | None:
+    """Returns what the page's section on new clients needs beside the summary.
+
+    Args:
+        run: What `collect.read` returned.
+        seed: Seed of the run, from which the intervals' seeds are derived.
+
+    Returns:
+        {"points", "held_out", "remarks"}, or None if no client was held out.
+    """
+    studies = run["new_clients"]
+    if not studies:
+        return None
+    held_out = set()
+    for study in studies.values():
+        held_out.update(study["held_out"])
+    return {
+        "points": new_clients.points(studies, seed),
+        "held_out": sorted(held_out),
+        "remarks": new_clients.remarks(studies),
+    }
+
+
+def _environment() -> Environment:
+    """Returns jinja's environment with all that the templates call."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": formatting.number,
+        "bound": formatting.bound,
+        "amount": formatting.amount,
+        "png": data_uri,
+        "not_private": findings.not_private,
+        "apart_last": findings.apart_last,
+        "sentences": comparisons.sentences,
+        "newcomers": new_clients.sentences,
+    }
+    environment.globals |= {
+        "best": findings.best,
+        "accounts": findings.accounts,
+        "other_metrics": other_metrics,
+        "image_metrics": image_quality.on_pages,
+        "UPPER_BOUND": findings.UPPER_BOUND,
+    }
+    return environment
+
+
 def _dataset(reports: Path, params: Params, dataset: str) -> dict:
+    """Writes the files of one data set and returns what the page shows of it."""
+    # 1. Read the run and work out what it says.
     run = collect.read(params, dataset)
     facts = summary.build(params, dataset, run)
+    newcomers = new_clients_view(run, params.seed)
+
+    # 2. Draw and tabulate it.
     figures = {
         "methods": plots.methods(facts),
         "rounds": plots.rounds(run["curves"], params.synthesis.generators, facts["methods"]),
         "epsilon": epsilon_plot.epsilon(facts),
     }
-    newcomers = view(run, params.seed)
     if newcomers:
         figures["new_clients"] = new_clients_plot.new_clients(newcomers["points"])
     curves = {
@@ -50,35 +139,25 @@ def _dataset(reports: Path, params: Params, dataset: str) -> dict:
         "epsilon": tables.epsilon(facts),
         "new_clients": tables.new_clients(newcomers["points"] if newcomers else {}),
     }
+
+    # 3. Write the files.
     folder = reports / dataset
-    for own in (folder, reports / "metrics", *(reports / "plots" / name for name in curves)):
-        own.mkdir(parents=True, exist_ok=True)
+    for parent in (folder, reports / "metrics", *(reports / "plots" / name for name in curves)):
+        parent.mkdir(parents=True, exist_ok=True)
     write_json(reports / "metrics" / f"{dataset}.json", tables.metrics(facts))
     for name, rows in curves.items():
         write_csv(reports / "plots" / name / f"{dataset}.csv", rows)
     write_json(folder / "summary.json", facts)
     write_csv(folder / "methods.csv", tables.methods(facts))
+    pictures = {}
     for name, figure in figures.items():
         canvas.save(figure, folder / f"{name}.png")
-    pictures = {name: (folder / f"{name}.png").read_bytes() for name in figures}
-    ways = roads.rows(facts, params.synthesis.generators, params.dp_baselines.algorithms)
+        pictures[name] = (folder / f"{name}.png").read_bytes()
+    noisy = params.dp_baselines.algorithms
     return {
         "summary": facts,
         "grids": run["grids"],
         "pictures": pictures,
-        "roads": ways,
+        "roads": findings.roads(facts, params.synthesis.generators, noisy),
         "new_clients": newcomers,
-    }
-
-
-def view(run: dict, seed: int) -> dict | None:
-    """What the page's section on new clients needs beside the summary; None where no client was held out."""
-    studies = run["new_clients"]
-    if not studies:
-        return None
-    held_out = sorted({client for study in studies.values() for client in study["held_out"]})
-    return {
-        "points": new_clients.points(studies, seed),
-        "held_out": held_out,
-        "remarks": new_clients.remarks(studies),
     }

@@ -1,10 +1,17 @@
-"""summary.json: one data set's methods and clients. Accuracies are of the last round's model. `selected_*` are of the
-round that private validation parts select, among `candidates`; `bmta` and `bmt_f1` alone are selected on test data: the
-paper's maxima over the same rounds."""
+"""Builds summary.json: one data set's methods and clients.
+
+Accuracies are of the last round's model. `selected_*` are of the round that private validation
+parts select, among `candidates`. `bmta` and `bmt_f1` alone are selected on test data: they are the
+paper's maxima over the same rounds.
+"""
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from pipelines.config import Params
+from pipelines.evaluation.image_quality import shown_fields
+from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients
 from pipelines.reporting import budgets, comparisons, new_clients
 from pipelines.reporting.collect import STATEMENT
 
@@ -12,17 +19,27 @@ COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
 
 
 def build(params: Params, dataset: str, run: dict) -> dict:
-    """The summary of `run` (collect.read): {"dataset", "seed", "methods": {NAME: ...}, "left_out": {NAME: why it did
-    not run}, "comparisons": [PPPFL against a rival], "new_clients": {GENERATOR: [PPPFL against a rival]}, "clients":
-    {NAME: ...}}."""
+    """Returns the summary of a run.
+
+    Args:
+        params: The parameters of the run.
+        dataset: Name of the data set.
+        run: What `collect.read` returned.
+
+    Returns:
+        "dataset", "seed", "methods": {NAME: figures}, "left_out": {NAME: why it did not run},
+        "comparisons": [PPPFL against a rival], "new_clients": {GENERATOR: [PPPFL against a rival]}
+        and "clients": {NAME: figures}.
+    """
     clients = list(params.clients)
+    methods = {}
+    for name in run["results"]:
+        intervals = comparisons.of_method(name, run, params.seed)
+        methods[name] = _method(name, run, clients) | intervals
     return {
         "dataset": dataset,
         "seed": params.seed,
-        "methods": {
-            name: _method(name, run, clients) | comparisons.of_method(name, run, params.seed)
-            for name in run["results"]
-        },
+        "methods": methods,
         "left_out": run["left_out"],
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "new_clients": new_clients.differences(run["new_clients"], params.seed),
@@ -31,26 +48,25 @@ def build(params: Params, dataset: str, run: dict) -> dict:
 
 
 def _method(name: str, run: dict, clients: list[str]) -> dict:
-    """Every client counts alike. Before and after fine-tuning at home; `global` is the test set that all share."""
+    """Returns a method's figures over clients, each client counting alike.
+
+    They are before and after fine-tuning at home; `global` is the test set that all share.
+    """
     results = run["results"][name]
-    entries = [results["clients"][client] for client in clients]
-    accuracy = np.array([entry["after"]["accuracy"] for entry in entries])
+    scored = {client: results["clients"][client] for client in clients}
+    after = {client: scored[client]["after"] for client in clients}
+    accuracies = {client: after[client]["accuracy"] for client in clients}
+    means = over_clients(after)
     return {
-        "mean_accuracy": _mean(accuracy),
-        "worst_accuracy": float(accuracy.min()),
-        "worst_client": clients[int(accuracy.argmin())],
-        "spread_accuracy": float(accuracy.std()),
-        "mean_macro_f1": _mean(entry["after"]["macro_f1"] for entry in entries),
-        "mean_accuracy_before": _mean(entry["before"]["accuracy"] for entry in entries),
-        "mean_global_before": _mean(entry["global_before"] for entry in entries),
-        "mean_global_after": _mean(entry["global_after"] for entry in entries),
-        "selected_round": results["selected"]["round"],
-        "selected_accuracy": results["selected"]["mean_accuracy"],
-        "selected_worst": results["selected"]["worst"],
-        "selected_macro_f1": results["selected"]["macro_f1"],
-        "candidates": results["candidates"],
-        "bmta": results["bmta"],
-        "bmt_f1": results["bmt_f1"],
+        "mean_accuracy": means["mean_accuracy"],
+        "worst_accuracy": means["worst_accuracy"],
+        "worst_client": min(clients, key=accuracies.get),
+        "spread_accuracy": means["spread_accuracy"],
+        **{f"mean_{metric.name}": means[f"mean_{metric.name}"] for metric in other_metrics()},
+        "mean_accuracy_before": _mean(client["before"]["accuracy"] for client in scored.values()),
+        "mean_global_before": _mean(client["global_before"] for client in scored.values()),
+        "mean_global_after": _mean(client["global_after"] for client in scored.values()),
+        **_selected(results),
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
         "upper_bound": results.get("upper_bound", False),
@@ -59,15 +75,28 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         **budgets.costliest(budgets.of_method(name, run)),
         **{field: run["costs"][name].get(field) for field in COST},
         "lost": run["costs"][name].get("lost", {}),
-        "clients": {
-            client: entry["after"]["accuracy"]
-            for client, entry in zip(clients, entries, strict=True)
-        },
+        "clients": accuracies,
     }
 
 
+def _selected(results: dict) -> dict:
+    """Returns the figures of the selected round, and those that test data selected."""
+    selected = results["selected"]
+    figures = {
+        "selected_round": selected["round"],
+        "selected_accuracy": selected["mean_accuracy"],
+        "selected_worst": selected["worst"],
+    }
+    for metric in other_metrics():
+        figures[f"selected_{metric.name}"] = selected[metric.name]
+    figures["candidates"] = results["candidates"]
+    for metric in METRICS:
+        figures[metric.best_key] = results[metric.best_key]
+    return figures
+
+
 def _collapsed(results: dict) -> str:
-    """Why the shared model is of no use; empty where nothing was found (federation/health.py)."""
+    """Returns why the shared model is of no use; empty if it is (federation/health.py)."""
     health = results.get("health") or {}
     return health["why"] if health.get("collapsed") else ""
 
@@ -79,12 +108,15 @@ def _weak(method: str, run: dict) -> bool:
 
 
 def _client(name: str, params: Params, run: dict) -> dict:
+    """Returns one client's budget, its releases, and what they cost together."""
     epsilon, delta = params.budget(name)
     generators = {
         generator: _release(name, generator, run) for generator in params.synthesis.generators
     }
-    ran = [method for method in params.dp_baselines.algorithms if method in run["results"]]
-    baselines = {method: _dp_baseline(name, method, run) for method in ran}
+    baselines = {}
+    for method in params.dp_baselines.algorithms:
+        if method in run["results"]:
+            baselines[method] = _dp_baseline(name, method, run)
     return {
         "epsilon": epsilon,
         "delta": delta,
@@ -97,13 +129,16 @@ def _client(name: str, params: Params, run: dict) -> dict:
 
 
 def _release(client: str, generator: str, run: dict) -> dict:
-    """One generator's price and what it bought; accuracies are PPPFL's, from all clients' sets of that generator."""
-    card, scores = run["cards"][client][generator], run["quality"][client][generator]
+    """Returns one synthetic set's price and what it bought.
+
+    Accuracies before and after fine-tuning are PPPFL's, from all clients' sets of that generator.
+    """
+    card = run["cards"][client][generator]
+    scores = run["quality"][client][generator]
     return {
         "tstr_accuracy": scores["tstr_accuracy"],
         "tstr_accuracy_global": scores["tstr_accuracy_global"],
-        "fid": scores["fid"],
-        "fid_floor": scores["fid_floor"],
+        **{field: scores[field] for field in shown_fields()},
         **_home(run["results"][f"pppfl/{generator}"], client),
         **_price(card["privacy"]),
         "weak": card["weak"],
@@ -112,25 +147,30 @@ def _release(client: str, generator: str, run: dict) -> dict:
 
 
 def _dp_baseline(client: str, method: str, run: dict) -> dict:
+    """Returns what noisy training cost a client and what it bought."""
     results = run["results"][method]
     return {**_home(results, client), **_price(results["statements"][client]), "weak": []}
 
 
 def _home(results: dict, client: str) -> dict:
-    entry = results["clients"][client]
-    scores = {f"accuracy_{moment}": entry[moment]["accuracy"] for moment in ("before", "after")}
-    return {**scores, "collapsed": _collapsed(results)}
+    """Returns a client's accuracies on its own test part, and whether the model is of use."""
+    scored = results["clients"][client]
+    return {
+        "accuracy_before": scored["before"]["accuracy"],
+        "accuracy_after": scored["after"]["accuracy"],
+        "collapsed": _collapsed(results),
+    }
 
 
 def _price(statement: dict) -> dict:
-    """The statement's fields; an infinite epsilon or mu comes from JSON as text."""
-    numbers = {
-        field: float(statement[field])
-        for field in ("epsilon", "mu")
-        if statement[field] is not None
-    }
-    return {field: statement[field] for field in STATEMENT} | numbers
+    """Returns the statement's fields; JSON holds an infinite epsilon or mu as text."""
+    price = {field: statement[field] for field in STATEMENT}
+    for field in ("epsilon", "mu"):
+        if statement[field] is not None:
+            price[field] = float(statement[field])
+    return price
 
 
-def _mean(values) -> float:
+def _mean(values: Iterable[float]) -> float:
+    """Returns the mean; clients count alike."""
     return float(np.mean(list(values)))

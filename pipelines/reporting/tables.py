@@ -1,42 +1,8 @@
 """The report's CSV tables, as lists of rows. `dvc plots` draws them."""
 
+from pipelines.evaluation.metrics import METRICS, other_metrics
 from pipelines.reporting.findings import not_private
 
-METHOD_COLUMNS = (
-    "mean_accuracy",
-    "mean_accuracy_low",
-    "mean_accuracy_high",
-    "over_local",
-    "over_local_low",
-    "over_local_high",
-    "worst_accuracy",
-    "worst_client",
-    "spread_accuracy",
-    "mean_macro_f1",
-    "mean_accuracy_before",
-    "mean_global_before",
-    "mean_global_after",
-    "epsilon_max",
-    "delta",
-    "guarantee",
-    "upper_bound",
-    "rounds",
-    "bytes_up",
-    "bytes_down",
-    "seconds",
-    "seconds_at_home",
-    "selected_round",
-    "selected_accuracy",
-    "selected_worst",
-    "selected_macro_f1",
-    "candidates",
-    "collapsed",
-    "weak",
-)
-TEST_SELECTED = {
-    "bmta": "bmta_test_selected",
-    "bmt_f1": "bmt_f1_test_selected",
-}  # the name says what it is
 EPSILON_COLUMNS = (
     "epsilon",
     "tstr_accuracy",
@@ -46,65 +12,87 @@ EPSILON_COLUMNS = (
 )
 
 
+def method_columns() -> list[str]:
+    """Returns the columns of a method's row, in order, all fields of the summary."""
+    others = [metric.name for metric in other_metrics()]
+    return [
+        *("mean_accuracy", "mean_accuracy_low", "mean_accuracy_high"),
+        *("over_local", "over_local_low", "over_local_high"),
+        *("worst_accuracy", "worst_client", "spread_accuracy"),
+        *(f"mean_{name}" for name in others),
+        *("mean_accuracy_before", "mean_global_before", "mean_global_after"),
+        *("epsilon_max", "delta", "guarantee", "upper_bound"),
+        *("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home"),
+        *("selected_round", "selected_accuracy", "selected_worst"),
+        *(f"selected_{name}" for name in others),
+        *("candidates", "collapsed", "weak"),
+    ]
+
+
 def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
-    """The curves of methods with rounds: the others are a single model."""
+    """Returns the curves of methods with rounds: the others are a single model."""
     return {method: rows for method, rows in curves.items() if rows[-1]["round"] > 0}
 
 
 def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
-    """One row per round: `round`, then `value` of each method with rounds; empty where a method skipped it."""
+    """Returns one row per round in which any method has the value.
+
+    Args:
+        curves: {method: one dict per round}, as `collect.read` returns them.
+        value: The field to tabulate.
+
+    Returns:
+        Rows of `round`, then the value of each method with rounds; None if a method skipped it.
+    """
     lines = with_rounds(curves)
-    points = [
-        (int(row["round"]), method, row[value])
-        for method, rows in lines.items()
-        for row in rows
-        if value in row
-    ]
-    table = {
-        number: {"round": number, **dict.fromkeys(lines)}
-        for number in sorted({point[0] for point in points})
-    }
-    for number, method, figure in points:
-        table[number][method] = figure
-    return list(table.values())
+    table = {}
+    for method, rows in lines.items():
+        for row in rows:
+            if value in row:
+                number = int(row["round"])
+                table.setdefault(number, {"round": number, **dict.fromkeys(lines)})
+                table[number][method] = row[value]
+    return [table[number] for number in sorted(table)]
 
 
 def epsilon(summary: dict) -> list[dict]:
-    """One row per client and generator: what its epsilon bought."""
-    return [
-        {"dataset": summary["dataset"], "client": client, "generator": generator}
-        | {column: release[column] for column in EPSILON_COLUMNS}
-        for client, entry in summary["clients"].items()
-        for generator, release in entry["generators"].items()
-    ]
+    """Returns one row per client and generator: what its epsilon bought."""
+    rows = []
+    for client, facts in summary["clients"].items():
+        for generator, release in facts["generators"].items():
+            row = {"dataset": summary["dataset"], "client": client, "generator": generator}
+            row |= {column: release[column] for column in EPSILON_COLUMNS}
+            rows.append(row)
+    return rows
 
 
 def new_clients(points: dict[str, dict]) -> list[dict]:
-    """One row per number of labels: `labels`, then each method's accuracy and the ends of its interval.
+    """Returns one row per number of labels: each method's accuracy and the ends of its interval.
 
     Args:
-        points: new_clients.points.
+        points: What `new_clients.points` returned.
     """
-    lines = {method: line for methods in points.values() for method, line in methods.items()}
-    table = {
-        count: {"labels": count}
-        for count in sorted({count for line in lines.values() for count in line})
-    }
-    for method, line in lines.items():
-        for count, point in line.items():
-            ends = {f"{method}_{end}": point[end] for end in ("low", "high")}
-            table[count] |= {method: point["accuracy"], **ends}
-    return list(table.values())
+    table = {}
+    for methods in points.values():
+        for method, line in methods.items():
+            for count, point in line.items():
+                row = table.setdefault(count, {"labels": count})
+                row[method] = point["accuracy"]
+                row[f"{method}_low"] = point["low"]
+                row[f"{method}_high"] = point["high"]
+    return [table[count] for count in sorted(table)]
 
 
 def methods(summary: dict) -> list[dict]:
-    """One row per method."""
-    return [
-        {"dataset": summary["dataset"], "method": method}
-        | {column: entry.get(column) for column in METHOD_COLUMNS}
-        | {column: entry[field] for field, column in TEST_SELECTED.items()}
-        for method, entry in summary["methods"].items()
-    ]
+    """Returns one row per method. A column of figures selected on test data says so."""
+    rows = []
+    for method, figures in summary["methods"].items():
+        row = {"dataset": summary["dataset"], "method": method}
+        row |= {column: figures.get(column) for column in method_columns()}
+        for metric in METRICS:
+            row[f"{metric.best_key}_test_selected"] = figures[metric.best_key]
+        rows.append(row)
+    return rows
 
 
 def metrics(summary: dict) -> dict:
@@ -112,10 +100,12 @@ def metrics(summary: dict) -> dict:
 
     What is not private says so, for it stands among those that are, and so does what has collapsed.
     """
-    found = {}
+    figures = {}
     for name, method in summary["methods"].items():
-        mark = "upper_bound_not_private" if method["upper_bound"] else "not_private"
-        figures = {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
-        found[name] = figures | ({mark: True} if not_private(method) else {})
-        found[name] |= {"collapsed": True} if method["collapsed"] else {}
-    return found
+        figures[name] = {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
+        if not_private(method):
+            mark = "upper_bound_not_private" if method["upper_bound"] else "not_private"
+            figures[name][mark] = True
+        if method["collapsed"]:
+            figures[name]["collapsed"] = True
+    return figures

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from pipelines import paths
 from pipelines.files import write_json
-from pipelines.reporting import comparisons, html, new_clients, page, roads
+from pipelines.reporting import comparisons, findings, new_clients, page
 from pipelines.reporting.formatting import bound
 
 
@@ -36,9 +36,13 @@ def source(run):
     read = run.read()
     pictures = dict.fromkeys(("methods", "rounds", "epsilon", "new_clients"), b"png")
     summary = run.summary()
-    ways = roads.rows(summary, run.params.synthesis.generators, run.params.dp_baselines.algorithms)
+    ways = findings.roads(
+        summary, run.params.synthesis.generators, run.params.dp_baselines.algorithms
+    )
     report = {"summary": summary, "grids": read["grids"], "pictures": pictures, "roads": ways}
-    return html.page(run.params, [{**report, "new_clients": page.view(read, run.params.seed)}])
+    return page.render(
+        run.params, [{**report, "new_clients": page.new_clients_view(read, run.params.seed)}]
+    )
 
 
 def test_it_stands_alone(run):
