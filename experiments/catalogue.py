@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from experiments import notes, pages, plots, store, tables, variant_tables
+from experiments import pages, plots, store, tables, variant_tables
 from experiments.summaries import by
 from pipelines.files import write_csv, write_text
 from pipelines.reporting import canvas
@@ -13,13 +13,21 @@ from pipelines.reporting import canvas
 
 @dataclass(frozen=True)
 class Experiment:
-    """store: whose plan is run and kept (plans.STORES): Table IV and Fig. 4 read the runs of Table II."""
+    """One experiment and what is shown of it.
+
+    Attributes:
+        store: Whose plan is run and kept (`plans.STORES`). Table IV and Fig. 4 read the runs of
+            Table II.
+        title: Heading of its page; the page's notes are notes/NAME.md.
+        table: Makes the rows of its table from kept runs.
+        columns: Columns of its page.
+        picture: Draws the picture from those rows and the kept runs.
+    """
 
     store: str
     title: str
-    notes: str
     table: Callable[[list[dict]], list[dict]]
-    columns: list[pages.Column]
+    columns: pages.Columns
     picture: Callable[[list[dict], list[dict]], Figure]
 
 
@@ -27,7 +35,6 @@ EXPERIMENTS = {
     "table2": Experiment(
         "table2",
         "Table II: every method, private generators",
-        notes.TABLE2,
         tables.table2,
         pages.METHODS,
         plots.differences,
@@ -35,7 +42,6 @@ EXPERIMENTS = {
     "table3": Experiment(
         "table3",
         "Table III: a GAN without privacy",
-        notes.TABLE3,
         tables.table3,
         pages.METHODS,
         plots.differences,
@@ -43,7 +49,6 @@ EXPERIMENTS = {
     "table4": Experiment(
         "table2",
         "Table IV: where the data flows",
-        notes.TABLE4,
         tables.table4,
         pages.FLOWS,
         plots.differences,
@@ -51,7 +56,6 @@ EXPERIMENTS = {
     "table5": Experiment(
         "table5",
         "Table V and Fig. 3: what epsilon buys",
-        notes.TABLE5,
         variant_tables.table5,
         pages.EPSILONS,
         plots.against_epsilon,
@@ -59,7 +63,6 @@ EXPERIMENTS = {
     "figure2": Experiment(
         "figure2",
         "Fig. 2: PPPFL's stabilisers",
-        notes.FIGURE2,
         variant_tables.figure2,
         pages.STABILISERS,
         plots.stabilisers,
@@ -67,7 +70,6 @@ EXPERIMENTS = {
     "figure4": Experiment(
         "table2",
         "Fig. 4: gain against local accuracy",
-        notes.FIGURE4,
         tables.figure4,
         pages.GAINS,
         plots.gains,
@@ -75,7 +77,6 @@ EXPERIMENTS = {
     "roads": Experiment(
         "roads",
         "Which road: images first, or noisy training, from equal budgets",
-        notes.ROADS,
         tables.roads,
         pages.ROADS,
         plots.differences,
@@ -83,7 +84,6 @@ EXPERIMENTS = {
     "newcomers": Experiment(
         "newcomers",
         "Newcomers: what a shared model is worth to a client with few labels",
-        notes.NEWCOMERS,
         variant_tables.newcomers,
         pages.NEWCOMERS,
         plots.newcomers,
@@ -92,14 +92,14 @@ EXPERIMENTS = {
 
 
 def write(name: str, rows: list[dict]) -> None:
-    """NAME.csv, NAME.md and NAME.png in the folder of results, from kept runs."""
+    """Writes NAME.csv, NAME.md and NAME.png into the folder of results, from kept runs."""
     experiment = EXPERIMENTS[name]
     table = experiment.table(rows)
-    seeds = {
-        dataset: sorted({row["seed"] for row in own})
-        for dataset, own in by(rows, "dataset").items()
-    }
+    seeds = {}
+    for dataset, runs in by(rows, "dataset").items():
+        seeds[dataset] = sorted({run["seed"] for run in runs})
     write_csv(store.RESULTS / f"{name}.csv", table)
-    page = pages.page(name, experiment.title, experiment.notes, experiment.columns, table, seeds)
+    notes = pages.notes(name)
+    page = pages.page(name, experiment.title, notes, experiment.columns, table, seeds)
     write_text(store.RESULTS / f"{name}.md", page)
     canvas.save(experiment.picture(table, rows), store.RESULTS / f"{name}.png")

@@ -1,31 +1,80 @@
-"""An experiment's page in Markdown: what it is, why it is not like for like, a table per data set, the picture."""
+"""An experiment's page in Markdown: its notes, a table per data set, the picture.
+
+The notes say how the figures were made, and why the paper's beside them do not compare. They are
+the files notes/NAME.md; what several pages say stands in notes/shared/.
+"""
 
 from collections.abc import Callable
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from experiments.summaries import by
+from pipelines.evaluation import image_quality
+from pipelines.evaluation.metrics import METRICS, other_metrics
 from pipelines.reporting.findings import marked
 from pipelines.reporting.formatting import amount, bound, number
 
+NOTES = Path(__file__).parent / "notes"
+
+# A header, and the text of a row's cell below it.
 Column = tuple[str, Callable[[dict], str]]
+# Columns that follow from a table of metrics are made when a page is written.
+Columns = list[Column | Callable[[], list[Column]]]
 
 
 def figure(header: str, field: str, form: str = ".3f") -> Column:
+    """Returns a column of numbers.
+
+    Args:
+        header: Its heading.
+        field: The field of a row.
+        form: Format specification of the numbers.
+    """
     return header, lambda row: number(row[field], form)
 
 
 def text(header: str, field: str) -> Column:
+    """Returns a column of texts, with a dash for an empty one."""
     return header, lambda row: row[field] or "–"
 
 
 def interval(header: str, field: str) -> Column:
+    """Returns a column of differences with the ends of their intervals."""
+
     def shown(row: dict) -> str:
         if row[field] is None:
             return "–"
-        return "{} [{}, {}]".format(
-            *(number(row[f"{field}{end}"], "+.3f") for end in ("", "_low", "_high"))
-        )
+        difference = number(row[field], "+.3f")
+        low = number(row[f"{field}_low"], "+.3f")
+        high = number(row[f"{field}_high"], "+.3f")
+        return f"{difference} [{low}, {high}]"
 
     return header, shown
+
+
+def other_metric_columns() -> list[Column]:
+    """Returns a column of every metric but accuracy."""
+    return [figure(metric.heading, metric.name, metric.form) for metric in other_metrics()]
+
+
+def selected_columns() -> list[Column]:
+    """Returns the columns of selected rounds: by validation, then the best on test data."""
+    columns = [figure("validation-selected", "selected_mean_accuracy")]
+    for metric in METRICS:
+        header = f"{metric.best_heading}, test-selected"
+        columns.append(figure(header, f"{metric.best_key}_test_selected", metric.form))
+    return columns
+
+
+def image_metric_columns() -> list[Column]:
+    """Returns two columns of every shown image metric: synthetic and real images."""
+    columns = []
+    for metric in image_quality.on_pages():
+        columns.append(figure(metric.heading, metric.name, metric.form))
+        header = f"{metric.heading} of real images"
+        columns.append(figure(header, f"{metric.name}_floor", metric.form))
+    return columns
 
 
 DIFFERENCE = interval("less `local` [95 %]", "over_local")
@@ -47,12 +96,8 @@ EVERYONES = [
     figure("before it, global test set", "global_before"),
     figure("after it, global test set", "global_after"),
 ]
-LATER = (
-    "after it, global test set",
-    "up",
-    "down",
-    "seconds",
-)  # earlier runs may have none: then there is no column
+# Earlier runs may have none: then there is no column.
+LATER = ("after it, global test set", "up", "down", "seconds")
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),
@@ -60,19 +105,14 @@ COST = [
     figure("seconds", "seconds", ".0f"),
     figure("at home", "seconds_at_home", ".0f"),
 ]
-SELECTED = [
-    figure("validation-selected", "selected_mean_accuracy"),
-    figure("BMTA, test-selected", "bmta_test_selected"),
-    figure("BMT-F1, test-selected", "bmt_f1_test_selected"),
-]
 METHODS = [
     *OUTCOME,
     figure("worst client", "worst"),
     figure("spread", "spread"),
-    figure("macro-F1", "macro_f1"),
+    other_metric_columns,
     figure("before fine-tuning", "accuracy_before"),
     *EVERYONES,
-    *SELECTED,
+    selected_columns,
     *PAPER,
     EPSILON,
     ROUNDS,
@@ -80,7 +120,7 @@ METHODS = [
 ]
 ROADS = [
     *OUTCOME,
-    figure("macro-F1", "macro_f1"),
+    other_metric_columns,
     figure("before fine-tuning", "accuracy_before"),
     *EVERYONES,
     EPSILON,
@@ -93,7 +133,7 @@ FLOWS = [
     text("images", "generator"),
     CELLS,
     figure("accuracy", "accuracy"),
-    figure("macro-F1", "macro_f1"),
+    other_metric_columns,
     DIFFERENCE,
     *PAPER,
 ]
@@ -103,12 +143,11 @@ EPSILONS = [
     CELLS,
     figure("accuracy", "accuracy"),
     interval("less infinite epsilon [95 %]", "over_inf"),
-    figure("macro-F1", "macro_f1"),
+    other_metric_columns,
     figure("inception score", "inception_score"),
     figure("of real images", "inception_score_real"),
     figure("its classifier's accuracy", "judge_accuracy"),
-    figure("FID", "fid", ".3g"),
-    figure("FID of real images", "fid_floor", ".3g"),
+    image_metric_columns,
     *PAPER,
     figure("paper: inception score", "published_inception_score"),
     figure("paper: FID", "published_fid", ".5g"),
@@ -119,10 +158,10 @@ STABILISERS = [
     CELLS,
     figure("accuracy", "accuracy"),
     interval("less neither [95 %]", "over_neither"),
-    figure("macro-F1", "macro_f1"),
+    other_metric_columns,
     figure("shared model, global test set", "shared_accuracy"),
     figure("after its inner steps, synthetic query images", "query_accuracy"),
-    *SELECTED,
+    selected_columns,
 ]
 NEWCOMERS = [
     ("labels", lambda row: str(row["labels"])),
@@ -148,31 +187,58 @@ GAINS = [
 ]
 
 
+def notes(name: str) -> list[str]:
+    """Returns the paragraphs of notes/NAME.md, each on one line."""
+    environment = Environment(loader=FileSystemLoader(NOTES), undefined=StrictUndefined)
+    written = environment.get_template(f"{name}.md").render()
+    return [" ".join(paragraph.split()) for paragraph in written.strip().split("\n\n")]
+
+
 def page(
     name: str,
     title: str,
-    notes: str,
-    columns: list[Column],
+    paragraphs: list[str],
+    columns: Columns,
     rows: list[dict],
     seeds: dict[str, list[int]],
 ) -> str:
-    """The whole file. rows: of a table of `tables.py`. seeds: of each data set's runs."""
-    shown = [
-        (header, show)
-        for header, show in columns
-        if header not in LATER or any(show(row) != "–" for row in rows)
-    ]
-    parts = [f"# {title}", f"`python -m experiments {name}`", *notes.split("\n\n")]
-    for dataset, own in by(rows, "dataset").items():
-        told = ", ".join(map(str, seeds[dataset]))
-        parts += [
-            f"## {dataset}, {'seeds' if len(seeds[dataset]) > 1 else 'seed'} {told}",
-            _table(shown, own),
-        ]
-    return "\n\n".join([*parts, f"![{title}]({name}.png)"]) + "\n"
+    """Returns the whole page.
+
+    Args:
+        name: Name of the experiment.
+        title: Its heading.
+        paragraphs: What stands above the tables.
+        columns: Columns of the tables.
+        rows: What a function of `tables` or `variant_tables` returned.
+        seeds: The seeds of each data set's runs.
+    """
+    columns = [column for column in _made(columns) if _has_figures(column, rows)]
+    parts = [f"# {title}", f"`python -m experiments {name}`", *paragraphs]
+    for dataset, dataset_rows in by(rows, "dataset").items():
+        word = "seeds" if len(seeds[dataset]) > 1 else "seed"
+        parts.append(f"## {dataset}, {word} {', '.join(map(str, seeds[dataset]))}")
+        parts.append(_table(columns, dataset_rows))
+    parts.append(f"![{title}]({name}.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _made(columns: Columns) -> list[Column]:
+    """Returns the columns, with those that follow from a table of metrics made."""
+    made = []
+    for column in columns:
+        made += column() if callable(column) else [column]
+    return made
+
+
+def _has_figures(column: Column, rows: list[dict]) -> bool:
+    """Returns whether to show a column: one of LATER only if any run kept its figure."""
+    header, show = column
+    return header not in LATER or any(show(row) != "–" for row in rows)
 
 
 def _table(columns: list[Column], rows: list[dict]) -> str:
+    """Returns a table in Markdown."""
     lines = [[header for header, _ in columns], ["---"] * len(columns)]
-    lines += [[str(show(row)) for _, show in columns] for row in rows]
+    for row in rows:
+        lines.append([str(show(row)) for _, show in columns])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,42 +1,42 @@
-"""The pictures: paired differences, Fig. 2's curves, Fig. 3's four figures against epsilon, Fig. 4's scatter."""
+"""The pictures: paired differences, curves over rounds, figures against epsilon, gains.
 
+They draw Tables II to IV, Fig. 2, Table V with Fig. 3, Fig. 4 and the newcomers.
+"""
+
+import math
 from collections.abc import Iterable
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.plans import GROUPS, STABILISERS
 from experiments.summaries import accuracies_in_both, by, generators, mean
 from experiments.tables import BASES
 from experiments.variant_tables import variants_of
+from pipelines.evaluation import image_quality
+from pipelines.evaluation.metrics import METRICS
 from pipelines.reporting import canvas, new_clients_plot
 from pipelines.reporting.epsilon_plot import COLOURS
 from pipelines.reporting.findings import marked
 
-FIDELITY = {
-    "accuracy": "accuracy after fine-tuning",
-    "macro_f1": "macro-F1 after fine-tuning",
-    "inception_score": "inception score",
-    "fid": "FID (own extractor)",
-}
+PANEL_HEIGHT = 3.0  # inches, of Table V
 
 
 def differences(table: list[dict], rows: list[dict]) -> Figure:
-    """Tables II to IV: each row's accuracy less `local`'s, with its interval; a panel per data set."""
+    """Draws each row's accuracy less `local`'s with its interval; a panel per data set."""
     panels = by([row for row in table if row["over_local"] is not None], "dataset")
-    names = list(dict.fromkeys(_name(row) for own in panels.values() for row in own))
+    names = list(dict.fromkeys(_name(row) for shown in panels.values() for row in shown))
     colours = _colours(table)
     drawn = canvas.figure(1.3 + 0.34 * len(names))
-    for axes, (dataset, own) in zip(_panels(drawn, max(len(panels), 1)), panels.items()):
+    panel_axes = drawn.subplots(1, max(len(panels), 1), squeeze=False)[0]
+    for axes, (dataset, shown) in zip(panel_axes, panels.items()):
         axes.axvline(0, color=canvas.INK, lw=1)
-        for row in own:
-            y, colour = (
-                names.index(_name(row)) + _shift(row["generator"], colours),
-                colours[row["generator"]],
-            )
+        for row in shown:
+            colour = colours[row["generator"]]
+            y = names.index(_name(row)) + _shift(row["generator"], colours)
+            ends = [row["over_local_low"], row["over_local_high"]]
             if row["over_local_low"] is not None:
-                axes.plot(
-                    [row["over_local_low"], row["over_local_high"]], [y, y], color=colour, lw=1.6
-                )
+                axes.plot(ends, [y, y], color=colour, lw=1.6)
             axes.plot([row["over_local"]], [y], ls="", marker="o", ms=5, color=colour)
         axes.set_yticks(range(len(names)), names if axes is drawn.axes[0] else [])
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -46,27 +46,23 @@ def differences(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
-    """Table V, and the paper's Fig. 3."""
-    drawn, lines = canvas.figure(6.0), [(*key, own) for key, own in _lines(table)]
-    for axes, (field, label) in zip(drawn.subplots(2, 2).flat, FIDELITY.items()):
-        for index, (dataset, generator, own) in enumerate(lines):
+    """Draws Table V, the paper's Fig. 3: every metric against the clients' epsilons."""
+    lines = _lines(table)
+    panels = _epsilon_panels()
+    count = math.ceil(len(panels) / 2)
+    drawn = canvas.figure(PANEL_HEIGHT * count)
+    for axes, (field, label) in zip(drawn.subplots(count, 2).flat, panels.items()):
+        for index, ((dataset, generator), shown) in enumerate(lines):
             style = {
                 "color": COLOURS[index % len(COLOURS)],
                 "marker": canvas.MARKERS[index % len(canvas.MARKERS)],
+                "label": f"{dataset}, {generator}",
             }
-            at = [list(GROUPS).index(row["epsilon"]) for row in own]
-            axes.plot(at, [row[field] for row in own], label=f"{dataset}, {generator}", **style)
-        paper = {"accuracy": "published_bmta", "macro_f1": "published_bmt_f1"}.get(field)
-        if paper and lines:
-            own = lines[0][2]
-            at = [list(GROUPS).index(row["epsilon"]) for row in own]
-            axes.plot(
-                at,
-                [row[paper] for row in own],
-                color=canvas.OTHER,
-                ls=":",
-                label="paper (test-selected)",
-            )
+            _against_groups(axes, shown, field, style)
+        paper = _published_field(field)
+        if lines and paper in lines[0][1][0]:
+            style = {"color": canvas.OTHER, "ls": ":", "label": "paper (test-selected)"}
+            _against_groups(axes, lines[0][1], paper, style)
         axes.set_xticks(range(len(GROUPS)), ["∞" if group == "inf" else group for group in GROUPS])
         canvas.label(axes, label, "clients' epsilons", "")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
@@ -74,60 +70,52 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
-    """Fig. 2: two panels per data set and generator; means over seeds, banded from the least to the most."""
-    pairs = [(dataset, generator) for (dataset, generator), _ in _lines(table)]
+    """Draws Fig. 2: two panels per data set and generator, means over seeds with a band.
+
+    The band reaches from the least to the most of the seeds.
+    """
+    pairs = [pair for pair, _ in _lines(table)]
     drawn = canvas.figure(3.2 * len(pairs))
-    for (shared, home), (dataset, generator) in zip(
-        drawn.subplots(len(pairs), 2, squeeze=False), pairs
-    ):
-        variants = variants_of(
-            [row for row in rows if row["dataset"] == dataset], generator, STABILISERS
-        )
-        for index, (variant, own) in enumerate(variants.items()):
+    panels = drawn.subplots(len(pairs), 2, squeeze=False)
+    for (shared, home), (dataset, generator) in zip(panels, pairs):
+        dataset_rows = [row for row in rows if row["dataset"] == dataset]
+        variants = variants_of(dataset_rows, generator, STABILISERS)
+        for index, (variant, runs) in enumerate(variants.items()):
             style = {"color": COLOURS[index], "label": variant}
-            curves = [row["shared_per_round"][generator] for row in own]
+            curves = [run["shared_per_round"][generator] for run in runs]
             _banded(shared, range(len(curves[0])), curves, style)
-            curves = [row["methods"][f"pppfl/{generator}"]["curve"] for row in own]
-            x = [point["round"] for point in curves[0]]
-            _banded(home, x, [[point["accuracy_after"] for point in one] for one in curves], style)
-        canvas.label(
-            shared,
-            f"{dataset}, {generator}: the shared model",
-            "round",
-            "accuracy on the global test set",
-        )
+            points = [run["methods"][f"pppfl/{generator}"]["curve"] for run in runs]
+            numbers = [point["round"] for point in points[0]]
+            curves = [_accuracies(curve) for curve in points]
+            _banded(home, numbers, curves, style)
+        title = f"{dataset}, {generator}: the shared model"
+        canvas.label(shared, title, "round", "accuracy on the global test set")
         canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
     return drawn
 
 
 def newcomers(table: list[dict], rows: list[dict]) -> Figure:
-    """Accuracy against the number of labels, a panel per data set and number of rounds."""
-    lines = {
-        f"{dataset}, {rounds} rounds": {
-            method: {
-                row["labels"]: {"accuracy": row["accuracy"], "low": None, "high": None}
-                for row in of
-            }
-            for method, of in by(same, "method").items()
-        }
-        for dataset, own in by(table, "dataset").items()
-        for rounds, same in by(own, "rounds").items()
-    }
-    return new_clients_plot.new_clients(lines, title="{}")
+    """Draws accuracy against labels, a panel per data set and number of rounds."""
+    panels = {}
+    for row in table:
+        panel = panels.setdefault(f"{row['dataset']}, {row['rounds']} rounds", {})
+        line = panel.setdefault(row["method"], {})
+        line[row["labels"]] = {"accuracy": row["accuracy"], "low": None, "high": None}
+    return new_clients_plot.new_clients(panels, title="{}")
 
 
 def gains(table: list[dict], rows: list[dict]) -> Figure:
-    """Fig. 4: a panel per data set and base, a point per client and seed."""
-    panels, colours = by(rows, "dataset"), _colours(table)
-    drawn = canvas.figure(3.8 * len(panels))
-    for line, (dataset, own) in zip(
-        drawn.subplots(len(panels), len(BASES), squeeze=False), panels.items()
-    ):
+    """Draws Fig. 4: a panel per data set and base, a point per client and seed."""
+    datasets = by(rows, "dataset")
+    colours = _colours(table)
+    drawn = canvas.figure(3.8 * len(datasets))
+    panels = drawn.subplots(len(datasets), len(BASES), squeeze=False)
+    for line, (dataset, runs) in zip(panels, datasets.items()):
         for axes, base in zip(line, BASES):
             axes.axhline(0, color=canvas.INK, lw=1)
-            for generator in generators(own):
-                alone, ours = accuracies_in_both(own, base, f"pppfl/{generator}")
+            for generator in generators(runs):
+                alone, ours = accuracies_in_both(runs, base, f"pppfl/{generator}")
                 y = [b - a for a, b in zip(alone, ours)]
                 axes.plot(alone, y, ls="", marker="o", ms=5, color=colours[generator])
             canvas.label(axes, dataset, f"accuracy of {base}", "PPPFL's accuracy less it")
@@ -135,49 +123,77 @@ def gains(table: list[dict], rows: list[dict]) -> Figure:
     return drawn
 
 
-def _panels(drawn: Figure, count: int) -> list:
-    return list(drawn.subplots(1, count, squeeze=False)[0])
+def _epsilon_panels() -> dict[str, str]:
+    """Returns {field: title} of the panels of Table V."""
+    panels = {metric.name: f"{metric.heading} after fine-tuning" for metric in METRICS}
+    panels["inception_score"] = "inception score"
+    for metric in image_quality.on_pages():
+        panels[metric.name] = f"{metric.heading} (own extractor)"
+    return panels
+
+
+def _published_field(field: str) -> str | None:
+    """Returns the column of the paper's figures of a metric; None for what is no metric."""
+    for metric in METRICS:
+        if metric.name == field:
+            return f"published_{metric.best_key}"
+    return None
+
+
+def _against_groups(axes: Axes, rows: list[dict], field: str, style: dict) -> None:
+    """Draws a line of one field against the groups of epsilons."""
+    groups = list(GROUPS)
+    places = [groups.index(row["epsilon"]) for row in rows]
+    axes.plot(places, [row[field] for row in rows], **style)
+
+
+def _accuracies(curve: list[dict]) -> list[float]:
+    """Returns the accuracies after fine-tuning of a kept curve."""
+    return [point["accuracy_after"] for point in curve]
 
 
 def _lines(table: list[dict]) -> list[tuple[tuple[str, str], list[dict]]]:
-    """Rows by (data set, generator)."""
-    return [
-        ((dataset, generator), own)
-        for dataset, of in by(table, "dataset").items()
-        for generator, own in by(of, "generator").items()
-    ]
+    """Returns the rows by (data set, generator)."""
+    lines = []
+    for dataset, rows in by(table, "dataset").items():
+        for generator, shown in by(rows, "generator").items():
+            lines.append(((dataset, generator), shown))
+    return lines
 
 
 def _name(row: dict) -> str:
+    """Returns the label of a row: its flow of data, or its method with its marks."""
     return row.get("flow") or marked(row["method"], row)
 
 
 def _colours(table: list[dict]) -> dict[str, str]:
-    """Of generators; what has none is grey."""
+    """Returns a colour for each generator; what has none is grey."""
     names = sorted({row["generator"] for row in table} - {""})
     return {"": canvas.OTHER, **dict(zip(names, COLOURS))}
 
 
 def _shift(generator: str, colours: dict[str, str]) -> float:
-    """So that generators of one row do not cover each other."""
+    """Returns an offset, so that generators of one row do not cover each other."""
     names = list(colours)[1:]
     return 0.24 * (names.index(generator) - (len(names) - 1) / 2) if generator else 0.0
 
 
 def _key(drawn: Figure, colours: dict[str, str]) -> None:
+    """Draws the legend of generators."""
     axes = drawn.axes[0]
-    handles = [
-        axes.plot([], [], ls="", marker="o", color=colour, label=generator)[0]
-        for generator, colour in colours.items()
-        if generator
-    ]
+    handles = []
+    for generator, colour in colours.items():
+        if generator:
+            handles += axes.plot([], [], ls="", marker="o", color=colour, label=generator)
     canvas.legend(drawn, handles)
 
 
-def _banded(axes, x: Iterable[int], curves: list[list[float]], style: dict) -> None:
-    """A curve per seed, as their mean and their extent."""
+def _banded(axes: Axes, x: Iterable[int], curves: list[list[float]], style: dict) -> None:
+    """Draws one curve per seed as their mean and their extent."""
     x = list(x)
-    axes.plot(x, [mean(list(values)) for values in zip(*curves)], **style)
+    by_round = list(zip(*curves))
+    axes.plot(x, [mean(list(values)) for values in by_round], **style)
     if len(curves) > 1:
-        ends = [[pick(values) for values in zip(*curves)] for pick in (min, max)]
-        axes.fill_between(x, *ends, color=style["color"], alpha=0.13, lw=0)
+        low = [min(values) for values in by_round]
+        high = [max(values) for values in by_round]
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)

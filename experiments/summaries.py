@@ -1,150 +1,287 @@
-"""From kept runs to means and intervals. The unit is a cell: one client in one run (seed)."""
+"""Means, intervals and rank correlations over kept runs.
+
+The unit is a cell: one client in one run (seed).
+"""
 
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.stats import rankdata, spearmanr
 
 from pipelines import seeds
 from pipelines.evaluation import intervals
+from pipelines.evaluation.metrics import METRICS, other_metrics
 
 Cells = dict[tuple[int, str], float]
 LATER = ("global_after",)  # what earlier runs did not keep
-SELECTED = ("selected_mean_accuracy", "bmta", "bmt_f1")
+PERMUTATIONS = 10_000
 
 
 def cells(rows: list[dict], method: str, field: str) -> Cells:
-    """{(seed, client): value} over the runs that have the method."""
-    return {
-        (row["seed"], client): entry.get(field) if field in LATER else entry[field]
-        for row in rows
-        if method in row["methods"]
-        for client, entry in row["methods"][method]["clients"].items()
-    }
+    """Returns one value per client and run, over the runs that have the method.
+
+    Args:
+        rows: Kept runs.
+        method: Name of the method.
+        field: A score that is kept by client.
+
+    Returns:
+        {(seed, client): value}. The value is None if an earlier run did not keep the field.
+    """
+    optional = field in LATER or field.startswith(tuple(m.name for m in other_metrics()))
+    values = {}
+    for row in rows:
+        if method in row["methods"]:
+            for client, scores in row["methods"][method]["clients"].items():
+                value = scores.get(field) if optional else scores[field]
+                values[row["seed"], client] = value
+    return values
+
+
+def means_of_other_metrics(rows: list[dict], method: str, moment: str = "") -> dict:
+    """Returns the mean over cells of every metric but accuracy, by name.
+
+    Args:
+        rows: Kept runs.
+        method: Name of the method.
+        moment: "" for the scores after fine-tuning, "_before" for those before it.
+    """
+    means = {}
+    for metric in other_metrics():
+        means[metric.name] = mean(cells(rows, method, f"{metric.name}{moment}"))
+    return means
 
 
 def newcomers_cells(rows: list[dict], algorithm: str, labels: int, field: str) -> Cells:
-    """{(seed, client and draw): value} of clients that were held out."""
-    return {
-        (row["seed"], f"{cell['client']} {cell['draw']}"): cell[field]
-        for row in rows
-        for cell in row["newcomers"]["cells"]
-        if (cell["algorithm"], cell["labels"]) == (algorithm, labels)
-    }
+    """Returns one value per draw of labels of each client that was held out, in each run.
+
+    Args:
+        rows: Kept runs with clients that were held out.
+        algorithm: Whose model the newcomer was handed.
+        labels: How many records the newcomer labelled.
+        field: A score of the cell.
+
+    Returns:
+        {(seed, client and draw): value}.
+    """
+    values = {}
+    for row in rows:
+        for cell in row["newcomers"]["cells"]:
+            if (cell["algorithm"], cell["labels"]) == (algorithm, labels):
+                values[row["seed"], f"{cell['client']} {cell['draw']}"] = cell[field]
+    return values
 
 
 def newcomers_costs(rows: list[dict], algorithm: str, field: str) -> float | None:
-    """The mean over newcomers and runs of what the shared training cost; None where a run did not keep it."""
-    kept = [row["newcomers"].get("costs") for row in rows]
-    own = [cost for costs in kept for cost in costs or () if cost["algorithm"] == algorithm]
-    return mean([float(cost[field]) for cost in own]) if all(kept) else None
+    """Returns the mean over newcomers and runs of what the shared training cost.
+
+    Args:
+        rows: Kept runs with clients that were held out.
+        algorithm: Whose training it was.
+        field: A field of the costs.
+
+    Returns:
+        The mean, or None if a run did not keep its costs.
+    """
+    values = []
+    for row in rows:
+        costs = row["newcomers"].get("costs")
+        if not costs:
+            return None
+        for cost in costs:
+            if cost["algorithm"] == algorithm:
+                values.append(float(cost[field]))
+    return mean(values)
 
 
-def ahead(one: Cells, other: Cells) -> str:
-    """Of how many newcomers a method is better on average over draws: `2/3`. One that is level is not ahead."""
-    found = {}
-    for seed, drawn in one.keys() & other.keys():
-        found.setdefault((seed, drawn.partition(" ")[0]), []).append(
-            one[seed, drawn] - other[seed, drawn]
-        )
-    return f"{sum(sum(differences) > intervals.ROUNDING for differences in found.values())}/{len(found)}"
+def ahead(ours: Cells, theirs: Cells) -> str:
+    """Returns for how many newcomers a method is better on average over draws, such as `2/3`.
+
+    A newcomer for whom both are level does not count as ahead.
+    """
+    differences = {}
+    for seed, client_and_draw in ours.keys() & theirs.keys():
+        newcomer = (seed, client_and_draw.partition(" ")[0])
+        difference = ours[seed, client_and_draw] - theirs[seed, client_and_draw]
+        differences.setdefault(newcomer, []).append(difference)
+    count = sum(sum(draws) > intervals.ROUNDING for draws in differences.values())
+    return f"{count}/{len(differences)}"
 
 
 def mean(values: Mapping | list) -> float | None:
-    """None where a run knows no figure."""
+    """Returns the mean; None if there is no value, or if a run knows no figure."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
     return float(np.mean(numbers)) if numbers and None not in numbers else None
 
 
 def over_clients(values: Cells) -> dict[str, float]:
-    """{"worst", "spread": standard deviation} over a run's clients, as the mean over runs."""
-    runs = [
-        [value for (seed, _), value in values.items() if seed == one]
-        for one in {seed for seed, _ in values}
-    ]
+    """Returns "worst" and "spread" (standard deviation) over a run's clients, as means over runs."""
+    runs = {}
+    for (seed, _), value in values.items():
+        runs.setdefault(seed, []).append(value)
     return {
-        "worst": mean([min(run) for run in runs]),
-        "spread": mean([float(np.std(run)) for run in runs]),
+        "worst": mean([min(run) for run in runs.values()]),
+        "spread": mean([float(np.std(run)) for run in runs.values()]),
     }
 
 
-def accuracies_in_both(rows: list[dict], one: str, other: str) -> tuple[list[float], list[float]]:
-    """Of two methods, cell by cell, as far as both have it."""
-    first, second = (cells(rows, method, "accuracy") for method in (one, other))
-    both = sorted(first.keys() & second.keys())
-    return [first[cell] for cell in both], [second[cell] for cell in both]
+def accuracies_in_both(
+    rows: list[dict], first: str, second: str
+) -> tuple[list[float], list[float]]:
+    """Returns the accuracies of two methods, cell by cell, over the cells that both have.
+
+    Args:
+        rows: Kept runs.
+        first: Name of a method.
+        second: Name of another.
+    """
+    first_cells = cells(rows, first, "accuracy")
+    second_cells = cells(rows, second, "accuracy")
+    both = sorted(first_cells.keys() & second_cells.keys())
+    return [first_cells[cell] for cell in both], [second_cells[cell] for cell in both]
 
 
 def over_runs(rows: list[dict], method: str, field: str) -> float | None:
-    """The mean over runs of what a method has once in each."""
-    values = [row["methods"][method][field] for row in rows if method in row["methods"]]
-    return mean(
-        [None if value is None else float(value) for value in values]
-    )  # "inf" is how JSON holds it
+    """Returns the mean over runs of what a method has once in each.
+
+    Args:
+        rows: Kept runs.
+        method: Name of the method.
+        field: A figure of the method.
+
+    Returns:
+        The mean, or None if a run knows no figure.
+    """
+    values = []
+    for row in rows:
+        if method in row["methods"]:
+            value = row["methods"][method].get(field)
+            values.append(None if value is None else float(value))  # JSON holds "inf" as text
+    return mean(values)
 
 
 def selected(rows: list[dict], method: str) -> dict:
-    """What rounds were selected for, the name saying so where on test data; None where one round alone was scored, so
-    that there was nothing to select from."""
-    several = all(
-        row["methods"][method]["candidates"] > 1 for row in rows if method in row["methods"]
-    )
-    names = (f"{field}_test_selected" if field.startswith("bmt") else field for field in SELECTED)
+    """Returns the figures of selected rounds; a name says so if test data selected.
+
+    All are None if one round alone was scored, so that there was nothing to select from.
+    """
+    columns = {"selected_mean_accuracy": "selected_mean_accuracy"}
+    for metric in METRICS:
+        columns[metric.best_key] = f"{metric.best_key}_test_selected"
+    runs = [row["methods"][method] for row in rows if method in row["methods"]]
+    several = all(run["candidates"] > 1 for run in runs)
     return {
-        name: over_runs(rows, method, field) if several else None
-        for name, field in zip(names, SELECTED)
+        column: over_runs(rows, method, field) if several else None
+        for field, column in columns.items()
     }
 
 
-def paired(one: Cells, other: Cells, *names: str) -> intervals.Interval | None:
-    """The mean difference over the cells that both have, with its interval; None without any. names: seed the
-    bootstrap."""
-    both = sorted(one.keys() & other.keys())
-    if not both:
+def paired(ours: Cells, theirs: Cells, *names: str) -> intervals.Interval | None:
+    """Returns the mean difference over the cells that both have, with its interval.
+
+    Args:
+        ours: Values of one method.
+        theirs: Values of the other, which are subtracted.
+        *names: Seed the bootstrap.
+
+    Returns:
+        The interval, or None if no cell has both.
+    """
+    differences = {}
+    for cell in sorted(ours.keys() & theirs.keys()):
+        # Equal accuracies differ in the last bits.
+        differences[cell] = round(ours[cell] - theirs[cell], 12)
+    if not differences:
         return None
-    differences = {
-        cell: round(one[cell] - other[cell], 12) for cell in both
-    }  # equal ones differ in the last bits
     return intervals.over_cells(differences, seed=seeds.derive(0, *names))
 
 
-def by_seed(one: Cells, other: Cells) -> str:
-    """The mean difference in each seed: cells of one share their partition and noise, seeds share nothing."""
-    found = {}
-    for cell in sorted(one.keys() & other.keys()):
-        found.setdefault(cell[0], []).append(one[cell] - other[cell])
-    return ", ".join(f"{np.mean(differences):+.3f}" for differences in found.values())
+def by_seed(ours: Cells, theirs: Cells) -> str:
+    """Returns the mean difference in each seed, as text.
+
+    Cells of one seed share their partition and noise, and seeds share nothing.
+    """
+    differences = {}
+    for cell in sorted(ours.keys() & theirs.keys()):
+        differences.setdefault(cell[0], []).append(ours[cell] - theirs[cell])
+    return ", ".join(f"{np.mean(values):+.3f}" for values in differences.values())
 
 
 def ends(name: str, interval: intervals.Interval | None) -> dict:
-    """As columns; empty where nothing is compared."""
+    """Returns an interval as columns; they are None if nothing is compared."""
     value, low, high = interval or (None, None, None)
     return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def by(rows: list[dict], field: str) -> dict[str, list[dict]]:
-    """In the order in which its values first come."""
-    found = {}
+    """Groups rows by a field, in the order in which its values first come."""
+    groups = {}
     for row in rows:
-        found.setdefault(row[field], []).append(row)
-    return found
+        groups.setdefault(row[field], []).append(row)
+    return groups
 
 
 def methods(rows: list[dict]) -> dict[str, dict]:
-    """{method: an entry of it}, an algorithm's generators beside each other."""
-    entries = {method: entry for row in reversed(rows) for method, entry in row["methods"].items()}
-    names = list(
-        dict.fromkeys(method.partition("/")[0] for row in rows for method in row["methods"])
-    )
+    """Returns {method: its part of a run}, an algorithm's generators beside each other."""
+    entries = {}
+    for row in rows:
+        for method, part in row["methods"].items():
+            entries.setdefault(method, part)
+    names = list(dict.fromkeys(method.partition("/")[0] for method in entries))
     order = sorted(entries, key=lambda method: (names.index(method.partition("/")[0]), method))
     return {method: entries[method] for method in order}
 
 
 def generators(rows: list[dict], method: str = "pppfl") -> list[str]:
-    """Those that the method ran on."""
-    names = {
-        name.partition("/")[2]
-        for row in rows
-        for name in row["methods"]
-        if name.startswith(f"{method}/")
-    }
+    """Returns the generators that a method ran on, sorted."""
+    names = set()
+    for row in rows:
+        for name in row["methods"]:
+            if name.startswith(f"{method}/"):
+                names.add(name.partition("/")[2])
     return sorted(names)
+
+
+def gain_against_local(local: list[float], ours: list[float], *, seed: int = 0) -> dict:
+    """Asks whether a client gains the more, the worse it does alone.
+
+    The gain is b - a, ours less local. Held against a itself it correlates negatively though a and
+    b had nothing to do with each other, for a stands on both sides. Hence the reference: the same
+    correlation with each b dealt to another cell.
+
+    Args:
+        local: Accuracies alone, one per cell.
+        ours: Accuracies of the shared training in the same cells.
+        seed: Seed of the permutations.
+
+    Returns:
+        "n", the rank correlation "spearman", its mean under permutation "spearman_permuted", and
+        "p_permuted", the share of permutations that correlate as negatively or more. "p" is
+        scipy's, two-sided, against no correlation at all: the wrong null here, shown because the
+        paper's is of that kind. All but n are None if there are fewer than three cells, or nothing
+        varies.
+    """
+    a = np.asarray(local, float)
+    b = np.asarray(ours, float)
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b - a) == 0:
+        return {"n": len(a), **dict.fromkeys(("spearman", "p", "spearman_permuted", "p_permuted"))}
+    rho, p = spearmanr(a, b - a)
+    rng = np.random.default_rng(seed)
+    dealt = rng.permuted(np.tile(b, (PERMUTATIONS, 1)), axis=1)
+    chance = _correlations(rankdata(a), rankdata(dealt - a, axis=1))
+    as_low = np.count_nonzero(chance <= rho + 1e-12)  # equal ones differ in the last bits
+    return {
+        "n": len(a),
+        "spearman": float(rho),
+        "p": float(p),
+        "spearman_permuted": float(np.mean(chance)),
+        "p_permuted": (1 + as_low) / (1 + PERMUTATIONS),
+    }
+
+
+def _correlations(ranks: np.ndarray, each: np.ndarray) -> np.ndarray:
+    """Returns Pearson's correlation of `ranks` [n] with every row of [m, n]; 0 if a row is constant."""
+    x = ranks - ranks.mean()
+    y = each - each.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.sum(x**2) * np.sum(y**2, axis=1))
+    return np.divide(y @ x, spread, out=np.zeros(len(y)), where=spread > 0)

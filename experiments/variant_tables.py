@@ -1,5 +1,7 @@
-"""Table V, Fig. 2 and the newcomers: runs of several variants held against each other on the same cells, as rows for a
-CSV."""
+"""Table V, Fig. 2 and the newcomers as rows for a CSV.
+
+Each holds runs of several variants against each other, on the same cells.
+"""
 
 from collections.abc import Iterable
 
@@ -7,150 +9,150 @@ from experiments import paper_figures
 from experiments.paper_figures import beside
 from experiments.plans import GROUPS, NEWCOMERS, STABILISERS, of_images
 from experiments.summaries import (
+    Cells,
     ahead,
     by,
     cells,
     ends,
     generators,
     mean,
+    means_of_other_metrics,
     newcomers_cells,
     newcomers_costs,
     paired,
     selected,
 )
+from pipelines.evaluation import image_quality
 
 
 def table5(rows: list[dict]) -> list[dict]:
-    """Differences are to infinite epsilon, on the same partition and test images."""
-    found = []
-    for dataset, own in by(rows, "dataset").items():
-        for generator in generators(own):
-            groups, method = variants_of(own, generator, GROUPS), f"pppfl/{generator}"
-            accuracy = {group: cells(groups.get(group, []), method, "accuracy") for group in GROUPS}
-            for group in groups:
-                of, differ = groups[group], group != "inf" and accuracy["inf"]
-                paper = paper_figures.TABLE5[group]
-                found.append(
-                    {
-                        "dataset": dataset,
-                        "generator": generator,
-                        "epsilon": group,
-                        "cells": len(accuracy[group]),
-                    }
-                    | {
-                        "accuracy": mean(accuracy[group]),
-                        "macro_f1": mean(cells(of, method, "macro_f1")),
-                    }
-                    | ends(
-                        "over_inf",
-                        paired(accuracy[group], accuracy["inf"], dataset, group)
-                        if differ
-                        else None,
-                    )
-                    | {
-                        name: _fidelity(of, generator, name)
-                        for name in ("inception_score", "fid", "fid_floor")
-                    }
-                    | {
-                        name: mean([row["fidelity"][name] for row in of])
-                        for name in ("inception_score_real", "judge_accuracy")
-                    }
-                    | beside(paper[:2])
-                    | {"published_inception_score": paper[2], "published_fid": paper[3]}
-                )
-    return found
+    """Returns a row per group of epsilons.
+
+    Differences are to infinite epsilon, on the same partition and test images.
+    """
+    table = []
+    for dataset, runs in by(rows, "dataset").items():
+        for generator in generators(runs):
+            groups = variants_of(runs, generator, GROUPS)
+            without_privacy = cells(groups.get("inf", []), f"pppfl/{generator}", "accuracy")
+            for group, group_runs in groups.items():
+                row = {"dataset": dataset, "generator": generator, "epsilon": group}
+                row |= _group(group_runs, generator, group, dataset, without_privacy)
+                table.append(row)
+    return table
 
 
 def figure2(rows: list[dict]) -> list[dict]:
-    found = []
-    for dataset, own in by(rows, "dataset").items():
-        for generator in generators(own):
-            variants, method = variants_of(own, generator, STABILISERS), f"pppfl/{generator}"
+    """Returns a row per combination of stabilisers. Differences are to neither of the two."""
+    table = []
+    for dataset, runs in by(rows, "dataset").items():
+        for generator in generators(runs):
+            variants = variants_of(runs, generator, STABILISERS)
+            method = f"pppfl/{generator}"
             plain = cells(variants.get("neither", []), method, "accuracy")
-            for variant in variants:
-                accuracy = cells(variants[variant], method, "accuracy")
-                compared = plain if variant != "neither" else None
-                found.append(
-                    {
-                        "dataset": dataset,
-                        "generator": generator,
-                        "stabilisers": variant,
-                        "cells": len(accuracy),
-                    }
-                    | {
-                        "accuracy": mean(accuracy),
-                        "macro_f1": mean(cells(variants[variant], method, "macro_f1")),
-                    }
-                    | {"shared_accuracy": mean(cells(variants[variant], method, "global_before"))}
-                    | {
-                        "query_accuracy": mean(
-                            [row["query_per_round"][generator][-1] for row in variants[variant]]
-                        )
-                    }
-                    | selected(variants[variant], method)
-                    | ends(
-                        "over_neither",
-                        paired(accuracy, compared, dataset, variant) if compared else None,
-                    )
-                )
-    return found
+            for variant, variant_runs in variants.items():
+                accuracy = cells(variant_runs, method, "accuracy")
+                difference = None
+                if plain and variant != "neither":
+                    difference = paired(accuracy, plain, dataset, variant)
+                query = [run["query_per_round"][generator][-1] for run in variant_runs]
+                row = {"dataset": dataset, "generator": generator, "stabilisers": variant}
+                row |= {"cells": len(accuracy), "accuracy": mean(accuracy)}
+                row |= means_of_other_metrics(variant_runs, method)
+                row["shared_accuracy"] = mean(cells(variant_runs, method, "global_before"))
+                row["query_accuracy"] = mean(query)
+                row |= selected(variant_runs, method)
+                row |= ends("over_neither", difference)
+                table.append(row)
+    return table
 
 
 def variants_of(rows: list[dict], generator: str, names: Iterable[str]) -> dict[str, list[dict]]:
-    """{name: the runs of that variant on the generator's images}, of those that ran, in the order of `names`."""
-    ran = by(rows, "variant")
-    return {
-        name: ran[of_images(generator, name)] for name in names if of_images(generator, name) in ran
-    }
+    """Returns the runs of each variant on one generator's images.
+
+    Args:
+        rows: Kept runs.
+        generator: Name of the generator.
+        names: Names of variants; the result has their order.
+
+    Returns:
+        {name: runs} of the variants that ran.
+    """
+    runs = by(rows, "variant")
+    variants = {}
+    for name in names:
+        if of_images(generator, name) in runs:
+            variants[name] = runs[of_images(generator, name)]
+    return variants
 
 
 def newcomers(rows: list[dict]) -> list[dict]:
-    """A row per number of labels, rounds and model handed out; differences to an untrained one, and PPPFL's to each,
-    after the same number of rounds."""
-    found = []
-    for dataset, own in by(rows, "dataset").items():
-        variants = by(own, "variant")
-        for labels in sorted({cell["labels"] for row in own for cell in row["newcomers"]["cells"]}):
-            for variant in [variant for variant in NEWCOMERS if variant in variants]:
-                found += _handed_out(dataset, labels, NEWCOMERS[variant], variants[variant])
-    return found
+    """Returns a row per number of labels, rounds and model handed out.
+
+    Differences are to an untrained model, and PPPFL's to each, after the same number of rounds.
+    """
+    table = []
+    for dataset, runs in by(rows, "dataset").items():
+        variants = by(runs, "variant")
+        counts = set()
+        for run in runs:
+            counts.update(cell["labels"] for cell in run["newcomers"]["cells"])
+        for labels in sorted(counts):
+            for variant, rounds in NEWCOMERS.items():
+                if variant in variants:
+                    table += _handed_out(dataset, labels, rounds, variants[variant])
+    return table
+
+
+def _group(
+    runs: list[dict], generator: str, group: str, dataset: str, without_privacy: Cells
+) -> dict:
+    """Returns the figures of one group of epsilons; without_privacy: accuracies at infinity."""
+    method = f"pppfl/{generator}"
+    accuracy = cells(runs, method, "accuracy")
+    difference = None
+    if without_privacy and group != "inf":
+        difference = paired(accuracy, without_privacy, dataset, group)
+    row = {"cells": len(accuracy), "accuracy": mean(accuracy)}
+    row |= means_of_other_metrics(runs, method)
+    row |= ends("over_inf", difference)
+    for name in ("inception_score", *image_quality.shown_fields()):
+        row[name] = _fidelity(runs, generator, name)
+    for name in ("inception_score_real", "judge_accuracy"):
+        row[name] = mean([run["fidelity"][name] for run in runs])
+    *best, inception_score, fid = paper_figures.TABLE5[group]
+    row |= beside(tuple(best))
+    return row | {"published_inception_score": inception_score, "published_fid": fid}
 
 
 def _handed_out(dataset: str, labels: int, rounds: int, rows: list[dict]) -> list[dict]:
-    found, ours, bar = (
-        [],
-        *(newcomers_cells(rows, name, labels, "accuracy") for name in ("pppfl", "random_init")),
-    )
+    """Returns a row per model that newcomers were handed, after one number of rounds."""
+    table = []
+    ours = newcomers_cells(rows, "pppfl", labels, "accuracy")
+    untrained = newcomers_cells(rows, "random_init", labels, "accuracy")
     for method in dict.fromkeys(name for row in rows for name in row["newcomers"]["algorithms"]):
         accuracy = newcomers_cells(rows, method, labels, "accuracy")
-        over_bar = (
-            paired(accuracy, bar, dataset, method, str(labels)) if method != "random_init" else None
-        )
-        rival = method != "pppfl"
-        pppfl = paired(ours, accuracy, dataset, method, str(labels), "pppfl") if rival else None
-        found.append(
-            {
-                "dataset": dataset,
-                "labels": labels,
-                "rounds": rounds,
-                "method": method,
-                "cells": len(accuracy),
-            }
-            | {"accuracy": mean(accuracy), "generator": rows[0]["newcomers"]["generator"]}
-            | {"global_accuracy": mean(newcomers_cells(rows, method, labels, "global_accuracy"))}
-            | ends("over_random_init", over_bar)
-            | ends("pppfl_over_it", pppfl)
-            | {"pppfl_ahead": ahead(ours, accuracy) if rival else None}
-            | {
-                field: newcomers_costs(rows, method, field)
-                for field in ("bytes_up", "bytes_down", "seconds")
-            }
-        )
-    return found
+        everywhere = newcomers_cells(rows, method, labels, "global_accuracy")
+        names = (dataset, method, str(labels))
+        gain = None if method == "random_init" else paired(accuracy, untrained, *names)
+        lead = None if method == "pppfl" else paired(ours, accuracy, *names, "pppfl")
+        row = {"dataset": dataset, "labels": labels, "rounds": rounds, "method": method}
+        row |= {"cells": len(accuracy), "accuracy": mean(accuracy)}
+        row["generator"] = rows[0]["newcomers"]["generator"]
+        row["global_accuracy"] = mean(everywhere)
+        row |= ends("over_random_init", gain)
+        row |= ends("pppfl_over_it", lead)
+        row["pppfl_ahead"] = None if method == "pppfl" else ahead(ours, accuracy)
+        for field in ("bytes_up", "bytes_down", "seconds"):
+            row[field] = newcomers_costs(rows, method, field)
+        table.append(row)
+    return table
 
 
 def _fidelity(rows: list[dict], generator: str, field: str) -> float | None:
-    """The mean over cells."""
-    return mean(
-        [entry[field] for row in rows for entry in row["fidelity"]["clients"][generator].values()]
-    )
+    """Returns the mean over cells; None if an earlier run did not keep the field."""
+    values = []
+    for row in rows:
+        for scores in row["fidelity"]["clients"][generator].values():
+            values.append(scores.get(field))
+    return mean(values)

@@ -209,7 +209,7 @@ def test_what_earlier_runs_did_not_keep_is_no_figure_and_no_column():
     table = tables.table2(rows)
     assert [row["global_after"] for row in table] == pytest.approx([0.1, 0.1])
     header = "after it, global test set"
-    assert header in pages.page("t", "T", "", pages.METHODS, table, {"mnist": [0]})
+    assert header in pages.page("t", "T", [], pages.METHODS, table, {"mnist": [0]})
     for client in rows[0]["methods"]["fedavg/datalens"]["clients"].values():
         del client["global_after"]
     table = tables.table2(rows)
@@ -217,7 +217,7 @@ def test_what_earlier_runs_did_not_keep_is_no_figure_and_no_column():
     page = pages.page(
         "t",
         "T",
-        "",
+        [],
         pages.METHODS,
         [row for row in table if row["method"] == "fedavg"],
         {"mnist": [0]},

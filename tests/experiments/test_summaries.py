@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.correlation import gain_against_local
+from experiments.summaries import gain_against_local
 
 
 def test_unrelated_accuracies_correlate_negatively_and_the_permutation_says_so():
