@@ -1,4 +1,4 @@
-"""Reading and writing: outputs appear whole or not at all, and a bad file is named in one sentence."""
+"""Reads and writes files. Outputs appear whole or not at all; a bad one is named in a sentence."""
 
 import csv
 import hashlib
@@ -22,10 +22,14 @@ AGAIN = "Run the stage that makes it again; after a crash, `make recover` first.
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yields an empty folder that becomes `path` when the block ends well, and vanishes when it does not.
+    """Yields an empty folder, which becomes `path` when the block ends well.
 
-    It is filled inside `.scratch`, which Git ignores: a killed run leaves nothing beside the outputs, where a folder
-    dependency of DVC or a `git add -A` would find it, and the next new folder removes what it left there (scratch.py).
+    When the block fails, the folder vanishes. It is filled inside `.scratch`, which Git ignores.
+    So a killed run leaves nothing beside the outputs, where a folder dependency of DVC or a
+    `git add -A` would find it. The next new folder removes what it left there (scratch.py).
+
+    Raises:
+        UserError: The folder cannot be written. Nothing was left half-written.
     """
     try:
         with scratch.folder(path.name) as partial:
@@ -39,10 +43,11 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Renames `new` to `path`; a folder that was there before stays when that fails.
+    """Renames `new` to `path`; a folder that was at `path` before stays when that fails.
 
-    That folder moves beside `new`, into `.scratch`, and vanishes with it. A run that is killed between the two renames
-    leaves no output, and the stage makes it again; it leaves nothing beside the outputs, and no half-removed folder.
+    That folder moves beside `new`, into `.scratch`, and vanishes with it. A run that is killed
+    between the two renames leaves no output, and the stage makes it again. It leaves nothing beside
+    the outputs, and no half-removed folder.
     """
     old = new.with_name("old")
     if path.exists():
@@ -56,13 +61,20 @@ def _put_in_place(new: Path, path: Path) -> None:
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """safetensors. Written by us, so that a full disk is an OSError and not one of its own."""
-    path.write_bytes(
-        serialised({name: np.asarray(array, order="C") for name, array in arrays.items()})
-    )
+    """Writes named arrays as safetensors.
+
+    The bytes are written here, so that a full disk is an OSError and not an error of safetensors.
+    """
+    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    path.write_bytes(serialised(ordered))
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Returns the named arrays of a safetensors file.
+
+    Raises:
+        UserError: The file is absent or damaged.
+    """
     try:
         return load_file(path)
     except Exception as error:  # safetensors raises its own untyped errors
@@ -70,14 +82,15 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def write_json(path: Path, content: dict) -> None:
-    """Standard JSON: an infinite number is written as the string "inf", an undefined one as null."""
+    """Writes standard JSON: an infinite number as the string "inf", an undefined one as null."""
     path.write_text(json.dumps(standard(content), indent=1) + "\n")
 
 
 def read_json(path: Path) -> dict:
-    """
+    """Returns the mapping that a JSON file holds.
+
     Raises:
-        UserError: the file is absent or damaged, or holds something else than a mapping.
+        UserError: The file is absent or damaged, or holds something else than a mapping.
     """
     try:
         content = json.loads(path.read_text())
@@ -88,9 +101,15 @@ def read_json(path: Path) -> dict:
 
 
 def require(path: Path, content: object, *fields: str) -> None:
-    """
+    """Checks that the content of a file is a mapping with certain fields.
+
+    Args:
+        path: The file, for the message.
+        content: What it holds.
+        *fields: The names that must be in it.
+
     Raises:
-        UserError: `content`, of the file `path`, is no mapping or lacks one of the `fields`.
+        UserError: `content` is no mapping, or lacks one of the `fields`.
     """
     if not isinstance(content, dict):
         lacking = ", ".join(map(repr, fields)) or "a mapping"
@@ -101,7 +120,10 @@ def require(path: Path, content: object, *fields: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Written beside and renamed: a long run that is cut short leaves the last whole file."""
+    """Writes a file beside its place and renames it.
+
+    A long run that is cut short leaves the last whole file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}")
     beside.write_text(text)
@@ -109,7 +131,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_csv(path: Path, rows: list[dict]) -> None:
-    """One line per row, columns in the order in which they first appear; a missing cell is empty."""
+    """Writes one line per row, with columns in the order in which they first appear.
+
+    A missing cell is empty.
+    """
     columns = list(dict.fromkeys(key for row in rows for key in row))
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
@@ -118,9 +143,10 @@ def write_csv(path: Path, rows: list[dict]) -> None:
 
 
 def read_csv(path: Path) -> list[dict]:
-    """
+    """Returns one mapping per line, from column to text.
+
     Raises:
-        UserError: the file is absent or damaged, or was cut within a line.
+        UserError: The file is absent or damaged, or was cut within a line.
     """
     try:
         with path.open(newline="") as file:
@@ -134,11 +160,18 @@ def read_csv(path: Path) -> list[dict]:
 
 
 def sha256(path: Path) -> str:
+    """Returns the SHA-256 of a file's bytes, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def standard(value):
-    """What standard JSON can hold, and gives back as it was put in: see `write_json`."""
+def standard(value: object) -> object:
+    """Returns a value as standard JSON can hold it, so that it is read as it was written.
+
+    An infinite number becomes the string "inf", an undefined one None, a tuple a list.
+
+    >>> standard({"epsilon": float("inf"), "shape": (28, 28), "accuracy": float("nan")})
+    {'epsilon': 'inf', 'shape': [28, 28], 'accuracy': None}
+    """
     if isinstance(value, dict):
         return {key: standard(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

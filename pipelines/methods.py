@@ -1,14 +1,10 @@
-"""The methods beside PPPFL by name: what each trains on, and under which names it reports. No torch here."""
+"""Names the methods beside PPPFL, what each trains on and how it reports. No torch here."""
 
 AT_HOME = ("local", "random_init")  # nothing is sent
-ON_REAL_DATA = (
-    "fedavg_real",
-    "pppfl_real",
-)  # upper bounds: what their clients send tells of private records
-AT_ONE_PLACE = (
-    "single",
-    "pooled",
-)  # no rounds: whoever holds all synthetic sets, or each client alone
+# Upper bounds: what the clients of these send reveals private records.
+ON_REAL_DATA = ("fedavg_real", "pppfl_real")
+# Without rounds: whoever holds all synthetic sets trains, or each client alone.
+AT_ONE_PLACE = ("single", "pooled")
 MODULES = {
     "fedmeta": "pppfl",
     "pppfl_paper": "pppfl",
@@ -18,23 +14,38 @@ MODULES = {
 
 
 def module(algorithm: str) -> str:
-    """The module in `algorithms/` that an algorithm runs: its own, or another's under its own settings."""
+    """Returns the module in `algorithms/` that runs an algorithm.
+
+    It is the algorithm's own, or another's under this one's settings.
+    """
     return MODULES.get(algorithm, algorithm)
 
 
 def has_rounds(algorithm: str) -> bool:
-    """Whether a server and its clients talk: over a network only these do, on synthetic sets alone."""
+    """Returns whether a server and its clients exchange messages.
+
+    Only such algorithms run over a network, and only on synthetic sets.
+    """
     return algorithm not in (*AT_HOME, *AT_ONE_PLACE, *ON_REAL_DATA)
 
 
 def block(algorithm: str) -> str:
-    """The block of params.yaml with an algorithm's settings: PPPFL's is `meta`, every other's has its own name."""
+    """Returns the block of params.yaml with an algorithm's settings.
+
+    PPPFL's is `meta`; every other's has the algorithm's name.
+    """
     return "meta" if algorithm == "pppfl" else algorithm
 
 
 def reported(algorithm: str, generators: list[str]) -> list[str]:
-    """METHOD or METHOD/GENERATOR: once per generator where it trains on synthetic sets. `single` trains each client's
-    model once and reports it twice."""
+    """Returns the names under which an algorithm reports its results.
+
+    They are METHOD, or METHOD/GENERATOR for each generator if it trains on synthetic sets. `single`
+    trains each client's model once and reports it twice.
+
+    >>> reported("single", ["datalens"])
+    ['own_synthetic/datalens', 'best_single/datalens']
+    """
     names = ("own_synthetic", "best_single") if algorithm == "single" else (algorithm,)
     if algorithm in (*AT_HOME, *ON_REAL_DATA):
         return list(names)

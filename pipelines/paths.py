@@ -1,6 +1,9 @@
-"""Where each artifact lives. Two folder names carry the privacy rule: everything private lies under
-`data/private` or `models/private` (and the experimenter's `reports`); only `data/synthetic` and
-`models/initial`, which is computed from it alone, may leave (guard.py)."""
+"""Tells where each artifact lives.
+
+Two folder names carry the privacy rule. Everything private lies under `data/private` or
+`models/private`, and in the experimenter's `reports`. Only `data/synthetic` may leave, and
+`models/initial`, which is computed from it alone (guard/checks.py).
+"""
 
 from pathlib import Path
 
@@ -18,9 +21,11 @@ CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client
 
 
 def ledgers() -> Path:
-    """
+    """Returns the folder of all ledgers.
+
     Raises:
-        UserError: ledgers there would be deleted with the folder of an experiment (ledger_folder.chosen).
+        UserError: Ledgers in that folder would be deleted with the folder of an experiment
+            (`ledger_folder.chosen`).
     """
     try:
         return ledger_folder.chosen()
@@ -29,45 +34,76 @@ def ledgers() -> Path:
 
 
 def prepared(dataset: str) -> Path:
+    """Returns the private folder of a data set as read, split into train and test."""
     return Path("data/private") / dataset / "prepared"
 
 
 def shards(dataset: str) -> Path:
+    """Returns the private folder of the clients' shards."""
     return Path("data/private") / dataset / "clients"
 
 
 def generator(dataset: str, client: str, name: str) -> Path:
+    """Returns the private folder of a client's fitted generator.
+
+    Args:
+        dataset: The data set's name.
+        client: The client's name.
+        name: The generator's name.
+    """
     return Path("models/private/generators") / dataset / client / name
 
 
 def synthetic(dataset: str, client: str, name: str) -> Path:
+    """Returns the folder of a client's synthetic images, which may leave.
+
+    Args:
+        dataset: The data set's name.
+        client: The client's name.
+        name: The generator's name.
+    """
     return Path("data/synthetic") / dataset / client / name
 
 
 def quality(dataset: str, client: str, name: str) -> Path:
+    """Returns the private folder with the quality of a client's synthetic images.
+
+    Args:
+        dataset: The data set's name.
+        client: The client's name.
+        name: The generator's name.
+    """
     return Path("models/private/quality") / dataset / client / name
 
 
 def initial(dataset: str, name: str) -> Path:
+    """Returns the folder of the initial model that a generator's images gave; it may leave."""
     return Path("models/initial") / dataset / name
 
 
 def cost(dataset: str, name: str) -> Path:
-    """Of making the initial model. Seconds differ from run to run: kept here, so that what leaves follows a seed."""
+    """Returns the private folder with the cost of making the initial model.
+
+    Seconds differ from run to run. They lie here, so that what leaves follows from the seed.
+    """
     return Path("models/private/costs") / dataset / name
 
 
 def personal(dataset: str, name: str) -> Path:
+    """Returns the private folder of the models that clients fine-tuned at home."""
     return Path("models/private/personal") / dataset / name
 
 
 def baseline(dataset: str, algorithm: str) -> Path:
+    """Returns the private folder of a baseline's results."""
     return Path("models/private/baselines") / dataset / algorithm
 
 
 def dp_baseline(dataset: str, algorithm: str) -> Path:
+    """Returns the private folder of the results of noisy federated training."""
     return Path("models/private/dp_baselines") / dataset / algorithm
 
 
 def new_clients(dataset: str, generator: str) -> Path:
+    """Returns the private folder of the results of clients that join later."""
     return Path("models/private/new_clients") / dataset / generator

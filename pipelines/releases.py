@@ -6,6 +6,21 @@ One that was made before is taken from the store (`release_store`), and costs no
 Ledgers lie outside DVC's outputs, because DVC deletes and restores those. They are
 `ledgers/DATASET/CLIENT.jsonl`, with the results beside them. Set FEDLENS_LEDGERS to their place
 where a run has a folder of its own (`dvc exp run --temp`, `--queue`).
+
+>>> statement_of_toy = {"guarantee": "formal"}
+>>> cost = {"kind": "gaussian", "mu": 0.5}
+>>> release = Release("toy", 1, {"seed": 0}, "hash of the records", cost, statement_of_toy)
+>>> ledgers = {"c0": Ledger(Path("ledgers/toy/c0.jsonl"), delta=1e-5)}
+>>> def make(folder):
+...     print("  it is made")
+...     (folder / "result.txt").write_text("noisy sums")
+>>> store = make_once(ledgers, {"c0": release}, make)
+  c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+  it is made
+>>> make_once(ledgers, {"c0": release}, make) == store
+  c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+  made before: taken from the ledger's store; nothing is spent
+True
 """
 
 import contextlib
@@ -112,15 +127,7 @@ def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> 
 
 
 def digest(data: Images) -> str:
-    """Returns the SHA-256 of the records, the ledger's name for them. It is private, like the ledger.
-
-    >>> import numpy as np
-    >>> records = Images(
-    ...     images=np.zeros((2, 8, 8, 1), np.uint8), labels=np.array([0, 1]), ids=np.array([5, 6])
-    ... )
-    >>> digest(records)[:8]
-    '????????'
-    """
+    """Returns the SHA-256 of the records, which names them in the ledger. It is private, too."""
     arrays = (data.images, data.labels, data.ids)
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
@@ -147,22 +154,6 @@ def make_once(
     Every client's ledger enters its part before `make` fills the folder, and closes it after. A run
     that died in between finds the entry open. If the folder was complete it is used; otherwise it
     is made anew. The release is charged once either way.
-
-    >>> cost = {"kind": "gaussian", "mu": 0.5}
-    >>> release = Release("toy", 1, {"seed": 0}, "hash of the records", cost, {"guarantee": "formal"})
-    >>> ledgers = {"c0": Ledger(Path("ledgers/toy/c0.jsonl"), delta=1e-5)}
-    >>> def make(folder):
-    ...     (folder / "result.txt").write_text("made now")
-    ...     print("  making it")
-    >>> store = make_once(ledgers, {"c0": release}, make)
-      c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
-      making it
-    >>> make_once(ledgers, {"c0": release}, make) == store
-      c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
-      made before: taken from the ledger's store; nothing is spent
-    True
-    >>> (store / "result.txt").read_text()
-    'made now'
 
     Args:
         ledgers: The ledger of each client.

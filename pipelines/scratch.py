@@ -17,7 +17,7 @@ from pipelines.paths import SCRATCH
 
 @contextlib.contextmanager
 def folder(name: str) -> Iterator[Path]:
-    """Yields an empty folder `.scratch/partial/NAME.RANDOM/new`, and removes what it holds at the end.
+    """Yields an empty folder `.scratch/partial/NAME.RANDOM/new`, and removes it at the end.
 
     Removes first what dead processes left, and nothing of live ones. That is no mere tidiness: a
     leftover may hold private records, or another noise draw of a release that is made again and

@@ -1,9 +1,21 @@
-"""One seed for each operation, so that adding a client or a stage changes no other's random numbers."""
+"""Derives a seed per operation: a new client or stage changes no other's random numbers."""
 
 import hashlib
 
 
 def derive(seed: int, *names: object) -> int:
-    """A 31-bit seed for the operation called `names`. Never used for privacy noise (privacy/noise.py)."""
+    """Returns a 31-bit seed for the operation that `names` name.
+
+    It is never used for privacy noise (privacy/noise.py).
+
+    >>> derive(0, "fine_tune", "digits", "c0") == derive(0, "fine_tune", "digits", "c0")
+    True
+    >>> derive(0, "fine_tune", "digits", "c0") == derive(0, "fine_tune", "digits", "c1")
+    False
+
+    Args:
+        seed: The run's seed.
+        *names: What the operation is: a stage, a data set, a client.
+    """
     text = "/".join(map(str, (seed, *names)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -1,4 +1,4 @@
-"""Prints what private could leave this checkout, a line per problem, and exits with 1 if there is any."""
+"""Prints each way in which something private could leave, and exits with 1 if there is any."""
 
 import sys
 

@@ -83,7 +83,7 @@ class _Member:
 
 
 class _Search:
-    """The search of one file. `left` counts down the bytes that may still be unpacked."""
+    """Searches one file. `left` counts down the bytes that may still be unpacked."""
 
     def __init__(self):
         self.left = MOST

@@ -219,7 +219,7 @@ def _temporary_files() -> Iterator[str]:
 
 
 def _cached_files() -> Iterator[str]:
-    """Removes cached files that differ from what their names say: DVC had not yet protected them."""
+    """Removes cached files that DVC had not yet protected, if their names are not their hashes."""
     for file in sorted((CACHE / "files/md5").glob("[0-9a-f][0-9a-f]/*")):
         about = file.stat()
         whole = stat.S_IMODE(about.st_mode) == PROTECTED and about.st_size
