@@ -1,86 +1,65 @@
-"""A client's ledger: every release it ever made of one data set's records, entered before it is made.
+"""A client's ledger: every release of one data set's records, entered before it is made.
 
     python -m pipelines.privacy.ledger show | verify
-    python -m pipelines.privacy.ledger plan --epsilons 1 3 10 --generators 2    # what a grid of experiments would cost
+    python -m pipelines.privacy.ledger plan --epsilons 1 3 10 --generators 2
 
-Two lines per release: `open` before it is made, with what it may cost at most, and `close` after, with what it did. A
-release is known by its mechanism and version, its records and the facts that shape it (`identity`): an open one is
-resumed and charged once, a closed one is reused and costs nothing. That a dead run is charged once rests on nothing of
-it having left the process, and on whether it died not depending on its noise.
+The last one tells what a grid of experiments would cost.
+
+A release has two lines. `open` is written before it is made, with the most that it may cost, and
+`close` after, with what it did cost. A release is known by its mechanism and version, its records
+and the facts that shape it (`identity`). An open one is resumed and charged once. A closed one is
+reused and costs nothing.
+
+The claim that a dead run is charged once rests on two conditions. Nothing of it has left the
+process, and whether it died did not depend on its noise.
+
+>>> from pathlib import Path
+>>> from pipelines.privacy.discrete_gaussian import Budget
+>>> ledger = Ledger(Path("ledgers/digits/c0.jsonl"), delta=1e-5, lifetime_epsilon=5.0)
+>>> cost = {"kind": "gaussian", "mu": Budget(epsilon=3.0, delta=1e-5).mu}
+>>> first = Release("dp_moments", 1, {"seed": 0}, "hash of the records", cost, {"delta": 1e-5})
+>>> ledger.open(first)
+'new'
+>>> ledger.close(first.fingerprint)
+>>> ledger.open(first)
+'reused'
+>>> second = Release("dp_moments", 1, {"seed": 1}, "hash of the records", cost, {"delta": 1e-5})
+>>> ledger.open(second)
+'new'
+>>> round(ledger.total_epsilon(), 3)  # of both; not 6, for Gaussian releases compose better
+4.463
+>>> third = Release("dp_moments", 1, {"seed": 2}, "hash of the records", cost, {"delta": 1e-5})
+>>> ledger.open(third)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+pipelines.privacy.ledger_folder.LedgerError: This dp_moments release would bring c0 to a total ...
 """
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipelines.privacy import accounting
 from pipelines.privacy.ledger import wording
-from pipelines.privacy.ledger.chain import Chain, LedgerError, canonical, digest
+from pipelines.privacy.ledger.chain import Chain, LedgerError, canonical
 from pipelines.privacy.ledger.identity import Identity
+from pipelines.privacy.ledger.release import Release
 
 __all__ = ["Identity", "Ledger", "LedgerError", "Release"]
 
-
-@dataclass(frozen=True)
-class Release:
-    """What is to be released.
-
-    Attributes:
-        mechanism, version: which code makes it; a change of either is another release.
-        parameters: all that shapes it but the data and the noise.
-        data: hash of the records it reads.
-        cost: the most it may cost (accounting.total_epsilon says in which form).
-        statement: its privacy statement (statement.Statement.as_dict()), known before it is made.
-        identity: which parameters are facts.
-        recorded: the fingerprint under which a ledger holds this very release (`Ledger.recognised`).
-    """
-
-    mechanism: str
-    version: int
-    parameters: dict
-    data: str
-    cost: dict
-    statement: dict
-    identity: Identity = field(default_factory=Identity)
-    recorded: str | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """The name of this release in a ledger and in the store.
-
-        It holds the cost, too: a run that died must not go on under an entry that allows it less.
-        """
-        return self.recorded or digest([self.facts, self.cost])
-
-    @property
-    def facts(self) -> str:
-        """The hash of all that identifies this release, whatever it costs."""
-        return digest([self.mechanism, self.version, _facts(self.identity, vars(self)), self.data])
-
-    @property
-    def former_fingerprint(self) -> str:
-        """The name that earlier versions of this code gave: of all parameters, facts or not."""
-        return digest([self.mechanism, self.version, self.parameters, self.data])
-
-    def is_in(self, entry: dict) -> bool:
-        """Returns whether an `open` entry, of whatever version of this code, is about this release."""
-        known_by = ("mechanism", "version", "data")
-        if any(entry[name] != getattr(self, name) for name in known_by):
-            return False
-        return canonical(_facts(self.identity, entry)) == canonical(
-            _facts(self.identity, vars(self))
-        )
-
-
-def _facts(identity: Identity, content: dict) -> dict[str, object]:
-    return identity.facts(content["parameters"], content["statement"].get("guarantee"))
+# of a release, as its `open` entry holds them
+FIELDS = ("fingerprint", "mechanism", "version", "parameters", "data", "cost", "statement")
 
 
 class Ledger:
-    """One file per client and data set. `lifetime_epsilon` at `cap_delta` caps the total, where set.
+    """The ledger of one client and data set, in a file of its own.
 
-    delta: of the totals, and of today's releases.
+    Attributes:
+        path: The file.
+        delta: The delta of the totals, and of today's releases.
+        lifetime_epsilon: Caps the total at `cap_delta()`, where it is set.
+        lifetime_delta: The delta of the cap, where it is set.
     """
 
     def __init__(
@@ -91,55 +70,50 @@ class Ledger:
         lifetime_epsilon: float | None = None,
         lifetime_delta: float | None = None,
     ):
-        self.path, self.delta = path, delta
-        self.lifetime_epsilon, self.lifetime_delta = lifetime_epsilon, lifetime_delta
+        self.path = path
+        self.delta = delta
+        self.lifetime_epsilon = lifetime_epsilon
+        self.lifetime_delta = lifetime_delta
         self.chain = Chain(path)
         self.entries = self.chain.entries
 
     def open(self, release: Release) -> str:
-        """Enters the release before it is made: `new`, `resumed` (it died before) or `reused` (it was made before).
+        """Enters a release before it is made.
+
+        Returns:
+            `new`, `resumed` (an earlier run of it died) or `reused` (it was made before).
 
         Raises:
-            LedgerError: the file was tampered with, or the total would exceed `lifetime_epsilon`.
+            LedgerError: The file was tampered with, or the total would exceed `lifetime_epsilon`.
         """
         with self.chain.locked():
-            known = [
-                entry["event"]
-                for entry in self.entries()
-                if entry["fingerprint"] == release.fingerprint
-            ]
-            if known:
-                return "reused" if "close" in known else "resumed"
+            events = []
+            for entry in self.entries():
+                if entry["fingerprint"] == release.fingerprint:
+                    events.append(entry["event"])
+            if events:
+                return "reused" if "close" in events else "resumed"
             self._check_lifetime(release)
-            fields = (
-                "fingerprint",
-                "mechanism",
-                "version",
-                "parameters",
-                "data",
-                "cost",
-                "statement",
-            )
-            self.chain.append(
-                {"event": "open", **{field: getattr(release, field) for field in fields}}
-            )
+            fields = {name: getattr(release, name) for name in FIELDS}
+            self.chain.append({"event": "open", **fields})
             return "new"
 
     def check(self, release: Release) -> None:
-        """Whether `open` would refuse it.
+        """Refuses a release that `open` would refuse, and enters nothing.
 
         Raises:
-            LedgerError: it would.
+            LedgerError: `open` would refuse it.
         """
         if self.knows(release.fingerprint):
             return
         self._check_lifetime(release)
 
     def recognised(self, release: Release) -> Release:
-        """Returns the release under the fingerprint by which this ledger knows it, or as it is where it does not.
+        """Returns the release under the fingerprint by which this ledger knows it.
 
-        A release that was made is the same where its facts are. One that died before it was made must have the same
-        cost, too: else it is charged anew.
+        It is returned as it is where the ledger does not know it. A release that was made is the
+        same where its facts are. One that died before it was made must have the same cost, too;
+        otherwise it is charged anew.
         """
         entries = self.entries()
         made = {entry["fingerprint"] for entry in entries if entry["event"] == "close"}
@@ -154,12 +128,21 @@ class Ledger:
     def close(
         self, fingerprint: str, *, cost: dict | None = None, statement: dict | None = None
     ) -> None:
-        """The release was made; `cost` and `statement` say what it did cost where that is less than planned."""
+        """Enters that a release was made. A release that is closed already stays as it is.
+
+        Args:
+            fingerprint: The release's name, as it was opened.
+            cost: What it did cost, where that is less than planned.
+            statement: The privacy statement that belongs to this cost.
+
+        Raises:
+            LedgerError: This ledger knows no such open release, or was tampered with.
+        """
         with self.chain.locked():
-            opened, closed = (self._find(fingerprint, event) for event in ("open", "close"))
+            opened = self._find(fingerprint, "open")
             if opened is None:
                 raise LedgerError(f"{self.path} knows no open release {fingerprint[:12]}.")
-            if closed is None:
+            if self._find(fingerprint, "close") is None:
                 final = {
                     "cost": cost or opened["cost"],
                     "statement": statement or opened["statement"],
@@ -167,82 +150,97 @@ class Ledger:
                 self.chain.append({"event": "close", "fingerprint": fingerprint, **final})
 
     def knows(self, fingerprint: str) -> bool:
-        """Whether the release was entered before: it costs nothing more."""
+        """Returns whether the release was entered before, so that it costs nothing more."""
         return self._find(fingerprint, "open") is not None
 
     def has_made(self, fingerprint: str) -> bool:
-        """Returns whether the release was made: what it cost is final."""
+        """Returns whether the release was made, so that what it cost is final."""
         return self._find(fingerprint, "close") is not None
 
     def statement(self, fingerprint: str) -> dict:
-        """The privacy statement of a closed release and its `cost`: what cards and reports print and add up.
+        """Returns the privacy statement of a closed release with its `cost`.
+
+        Cards and reports print the statement, and add up the costs.
 
         Raises:
-            LedgerError: this ledger knows no such closed release.
+            LedgerError: This ledger knows no such closed release.
         """
-        made = [
-            entry["statement"] for entry in self.closed() if entry["fingerprint"] == fingerprint
-        ]
-        if not made:
-            raise LedgerError(
-                f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again."
-            )
-        return made[0]
+        for entry in self.closed():
+            if entry["fingerprint"] == fingerprint:
+                return entry["statement"]
+        raise LedgerError(
+            f"{self.path} knows no closed release {fingerprint[:12]}; run train_generator again."
+        )
 
     def closed(self) -> list[dict]:
-        """The `close` entries of all releases that were made, in their order, which never changes; their `statement`
-        with its `cost`, as cards and reports print it."""
-        made = [entry for entry in self.entries() if entry["event"] == "close"]
-        return [
-            {**entry, "statement": {**entry["statement"], "cost": entry["cost"]}} for entry in made
-        ]
+        """Returns the `close` entries of all releases that were made, in their order.
+
+        The order never changes. Each `statement` has its `cost`, as cards and reports print it.
+        """
+        made = []
+        for entry in self.entries():
+            if entry["event"] == "close":
+                statement = {**entry["statement"], "cost": entry["cost"]}
+                made.append({**entry, "statement": statement})
+        return made
 
     def costs(self) -> dict[str, dict]:
-        """{fingerprint: cost}, as closed, or as opened while it is open."""
+        """Returns the cost of each release by fingerprint: as closed, or as opened while open."""
         return {entry["fingerprint"]: entry["cost"] for entry in self.entries()}
 
-    def total_epsilon(self, extra: list[dict] = (), *, delta: float | None = None) -> float:
-        """Epsilon at `delta`, or the ledger's, of everything entered so far, and of `extra` costs if they were too."""
-        return accounting.total_epsilon(
-            costs=[*self.costs().values(), *extra], delta=delta or self.delta
-        )
+    def total_epsilon(self, extra: Sequence[dict] = (), *, delta: float | None = None) -> float:
+        """Returns epsilon of everything entered so far, together with `extra` costs.
 
-    def total_in_words(self, extra: list[dict] = (), *, delta: float | None = None) -> str:
-        """`total_epsilon` as it is printed: an infinite one says why."""
-        return wording.total(
-            self.total_epsilon(extra, delta=delta), [*self.costs().values(), *extra]
-        )
+        Args:
+            extra: Costs of releases that are not entered.
+            delta: The delta at which epsilon holds; the ledger's by default.
+        """
+        costs = [*self.costs().values(), *extra]
+        return accounting.total_epsilon(costs=costs, delta=delta or self.delta)
+
+    def total_in_words(self, extra: Sequence[dict] = (), *, delta: float | None = None) -> str:
+        """Returns `total_epsilon` as it is printed. An infinite one says why."""
+        costs = [*self.costs().values(), *extra]
+        return wording.total(self.total_epsilon(extra, delta=delta), costs)
 
     def cap_delta(self) -> float:
-        """The delta at which `lifetime_epsilon` holds: `lifetime_delta`, or the smallest that this ledger or today's
-        parameters state. A larger delta gives a smaller total, and would lift the cap."""
+        """Returns the delta at which `lifetime_epsilon` holds.
+
+        It is `lifetime_delta`, or the smallest that this ledger or today's parameters state. A
+        larger delta gives a smaller total, and would lift the cap.
+        """
         stated = [entry["statement"].get("delta", self.delta) for entry in self.entries()]
         return self.lifetime_delta or min([self.delta, *stated])
 
     def summary(self) -> dict:
-        """{"epsilon", "delta", "releases": how many were entered}: everything so far, for a report."""
+        """Returns the total `epsilon`, its `delta` and the number of `releases`, for a report."""
         return {"epsilon": self.total_epsilon(), "delta": self.delta, "releases": len(self.costs())}
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Held while a release is made: two processes must not make the same one twice."""
+        """Holds a lock while a release is made: two processes must not make the same one twice."""
         with self.chain.flock(".making"):
             yield
 
     def _find(self, fingerprint: str, event: str) -> dict | None:
-        wanted = (fingerprint, event)
-        return next(
-            (entry for entry in self.entries() if (entry["fingerprint"], entry["event"]) == wanted),
-            None,
-        )
+        """Returns the first entry of a release for an event, or None."""
+        for entry in self.entries():
+            if (entry["fingerprint"], entry["event"]) == (fingerprint, event):
+                return entry
+        return None
 
     def _check_lifetime(self, release: Release) -> None:
+        """Refuses a release that would bring the total above the cap.
+
+        Raises:
+            LedgerError: It would.
+        """
         if self.lifetime_epsilon is None:
             return
         delta = self.cap_delta()
         total = self.total_epsilon([release.cost], delta=delta)
         if total > self.lifetime_epsilon:
-            why = "" if delta == self.delta else f" ({self._of_the_cap()})"
+            why = "" if delta == self.delta else f" ({self._reason_for_cap_delta()})"
             total_in_words = self.total_in_words([release.cost], delta=delta)
             raise LedgerError(
                 f"This {release.mechanism} release would bring {self.path.stem} to a total epsilon "
@@ -250,7 +248,11 @@ class Ledger:
                 f"{self.lifetime_epsilon:g}. Nothing was spent."
             )
 
-    def _of_the_cap(self) -> str:
+    def _reason_for_cap_delta(self) -> str:
+        """Returns a phrase on where the delta of the cap comes from."""
         if self.lifetime_delta:
             return "its lifetime_delta"
-        return "the smallest that its ledger states; a lifetime_delta beside lifetime_epsilon would name another"
+        return (
+            "the smallest that its ledger states; a lifetime_delta beside lifetime_epsilon would "
+            "name another"
+        )

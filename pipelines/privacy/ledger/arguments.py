@@ -1,4 +1,4 @@
-"""The command line of `python -m pipelines.privacy.ledger`."""
+"""Reads the command line of `python -m pipelines.privacy.ledger`."""
 
 import argparse
 from collections.abc import Callable
@@ -12,9 +12,14 @@ LEAST = 1e-300  # delta of which floats still hold the inverse
 
 
 def parsed(description: str, arguments: list[str] | None) -> argparse.Namespace:
-    """
+    """Returns the options of the command.
+
+    Args:
+        description: The text that --help shows.
+        arguments: The words after the command's name; None for those of this process.
+
     Raises:
-        LedgerError: a number that is none, or outside what it may be.
+        LedgerError: A number is none, or lies outside its range.
     """
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.privacy.ledger", description=description
@@ -41,7 +46,7 @@ def parsed(description: str, arguments: list[str] | None) -> argparse.Namespace:
 def _number(
     name: str, kind: type, rule: str, holds: Callable[[float], bool]
 ) -> Callable[[str], float]:
-    """Returns a function that turns an argument's text into its value."""
+    """Returns a function that turns an argument's text into its value, and refuses others."""
 
     def value_of(text: str) -> float:
         try:

@@ -1,8 +1,11 @@
-"""An append-only file of JSON lines, each carrying the hash of the one before. A head file beside it holds the number
-of lines and the last hash, so that a cut-off tail shows too. One writer at a time, across processes.
+"""Keeps an append-only file of JSON lines, each carrying the hash of the line before.
 
-A writer may die, or the disk be full, between the two files: the head may be one line behind. It never falls further
-behind, for whoever appends next brings it up to date first.
+A head file beside it holds the number of lines and the last hash, so that a cut-off tail shows,
+too. There is one writer at a time, across processes.
+
+A writer may die, or the disk be full, between the two files. Then the head is one line behind. It
+never falls further behind, because whoever appends next brings it up to date first. Nothing here
+has a key: whoever can write the files can write another chain.
 """
 
 import contextlib
@@ -22,14 +25,26 @@ __all__ = ["Chain", "LedgerError", "digest"]
 
 
 class Chain:
+    """A chain of lines.
+
+    Attributes:
+        path: The file of the lines.
+        head: The file of the head.
+        writing: True while this object holds the lock for writing.
+    """
+
     def __init__(self, path: Path):
-        self.path, self.head, self.writing = path, path.with_suffix(".head"), False
+        self.path = path
+        self.head = path.with_suffix(".head")
+        self.writing = False
 
     def entries(self) -> list[dict]:
-        """All lines, checked. Waits for a writer: between its two files one looks cut off.
+        """Returns all lines, checked.
+
+        It waits for a writer, because between a writer's two files the chain looks cut off.
 
         Raises:
-            LedgerError: a line or the head was edited, removed or cut off.
+            LedgerError: A line or the head was edited, removed or cut off.
         """
         if self.writing or not self.path.parent.exists():
             return self._entries()
@@ -37,18 +52,22 @@ class Chain:
             return self._entries()
 
     def _entries(self) -> list[dict]:
+        """Returns all lines, checked, without waiting."""
         if not self.path.exists():
             if self.head.exists():
                 raise LedgerError(
-                    f"{self.path} is gone, but its head is not: lines were deleted. Bring it back from a backup."
+                    f"{self.path} is gone, but its head is not: lines were deleted. Bring it back "
+                    "from a backup."
                 )
             return []
-        entries, previous = [], START
+        entries = []
+        previous = START
         for number, line in enumerate(self._whole_lines(), start=1):
             entry = self._parsed(line, number)
             if entry.get("previous") != previous or entry.pop("hash", None) != digest(entry):
                 raise LedgerError(
-                    f"{self.path}, line {number}: the chain is broken; a line was edited or deleted."
+                    f"{self.path}, line {number}: the chain is broken; a line was edited or "
+                    "deleted."
                 )
             self._check_fields(entry, number)
             entries.append(entry)
@@ -57,11 +76,12 @@ class Chain:
         return entries
 
     def append(self, entry: dict) -> None:
-        """Adds one line; call it inside `locked`.
+        """Adds one line. Call it inside `locked`.
 
         Raises:
-            LedgerError: the chain is damaged.
-            OSError: such as a full disk. The line is there or not; the chain is whole either way.
+            LedgerError: The chain is damaged.
+            OSError: The disk is full, for example. The line was added or not; the chain is whole
+                either way.
         """
         entries = self.entries()
         if entries and self._read_head(entries).lines < len(entries):
@@ -72,10 +92,12 @@ class Chain:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """For reading and appending as one act. A torn last line of a dead writer is removed first.
+        """Holds the lock for reading and appending as one act.
+
+        A torn last line of a dead writer is removed first.
 
         Raises:
-            LedgerError: the chain is damaged. Then its file is left as it is.
+            LedgerError: The chain is damaged. Then its file is left as it is.
         """
         with self.flock(".lock"):
             self._entries()
@@ -90,17 +112,30 @@ class Chain:
 
     @contextlib.contextmanager
     def flock(self, suffix: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-        """A lock on a file of its own beside the chain; the system frees it when its holder dies."""
+        """Holds a lock on a separate file, which the system frees when its holder dies.
+
+        Args:
+            suffix: The ending of the lock's file, beside the chain.
+            kind: An exclusive lock, or a shared one.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(suffix).open("w") as lock:
             fcntl.flock(lock, kind)
             yield
 
     def _whole_lines(self) -> list[bytes]:
-        """Returns the lines that end in a newline: what follows the last one is a dead writer's torn line."""
+        """Returns the lines that end in a newline.
+
+        What follows the last one is a dead writer's torn line.
+        """
         return self.path.read_bytes().split(b"\n")[:-1]
 
     def _parsed(self, line: bytes, number: int) -> dict:
+        """Returns what a line holds.
+
+        Raises:
+            LedgerError: It holds no mapping.
+        """
         try:
             return lines.parsed(line)
         except ValueError as error:
@@ -109,6 +144,11 @@ class Chain:
             ) from None
 
     def _check_fields(self, entry: dict, number: int) -> None:
+        """Checks the fields of a line.
+
+        Raises:
+            LedgerError: One is absent or of another form.
+        """
         try:
             lines.check(entry)
         except ValueError as error:
@@ -117,52 +157,72 @@ class Chain:
             ) from None
 
     def _read_head(self, entries: list[dict]) -> Head:
+        """Returns the head. A chain of at most one line may lack its file.
+
+        Raises:
+            LedgerError: The file is gone or damaged.
+        """
         if not self.head.exists() and len(entries) <= 1:
             return NONE
         try:
             return parsed_head(self.head.read_bytes())
         except FileNotFoundError:
             raise LedgerError(
-                f"{self.head} is gone, but its {len(entries)} lines are not. {self._remedy(entries)}"
+                f"{self.head} is gone, but its {len(entries)} lines are not. "
+                f"{self._remedy(entries)}"
             ) from None
         except ValueError as error:
             raise LedgerError(
-                f"{self.head} {error}: whether lines were cut off at the end of {self.path.name} cannot be told. "
-                f"{self._remedy(entries)}"
+                f"{self.head} {error}: whether lines were cut off at the end of {self.path.name} "
+                f"cannot be told. {self._remedy(entries)}"
             ) from None
 
     def _check_head(self, entries: list[dict]) -> None:
+        """Holds the lines against the head.
+
+        Raises:
+            LedgerError: Lines were cut off, exchanged or added.
+        """
         head = self._read_head(entries)
         if head.lines > len(entries):
             raise LedgerError(
-                f"{self.path}: {head.lines} lines were written, {len(entries)} are there; the end was cut off. Bring "
-                "the file back from a backup."
+                f"{self.path}: {head.lines} lines were written, {len(entries)} are there; the end "
+                "was cut off. Bring the file back from a backup."
             )
         if head.hash != _head_of(entries[: head.lines]).hash:
             raise LedgerError(
-                f"{self.path}: line {head.lines} is not the one that was written; the head has another."
+                f"{self.path}: line {head.lines} is not the one that was written; the head has "
+                "another."
             )
-        if len(entries) > head.lines + 1:  # a writer leaves the head one line behind at most
+        # a writer leaves the head one line behind at most
+        if len(entries) > head.lines + 1:
             raise LedgerError(
-                f"{self.path}: {head.lines} lines were written, {len(entries)} are there. {self._remedy(entries)}"
+                f"{self.path}: {head.lines} lines were written, {len(entries)} are there. "
+                f"{self._remedy(entries)}"
             )
 
     def _remedy(self, entries: list[dict]) -> str:
-        """Only its owner can vouch for the end of a chain: nothing here has a key."""
+        """Returns a sentence on what to do about a head that does not fit.
+
+        Only its owner can vouch for the end of a chain, because nothing here has a key.
+        """
         line = _head_of(entries).as_bytes().decode().strip()
         return (
-            f"Bring both files back from a backup. If you know that all lines of your releases are there and no other, "
-            f"write this into {self.head.name}: {line}"
+            "Bring both files back from a backup. If you know that all lines of your releases are "
+            f"there and no other, write this into {self.head.name}: {line}"
         )
 
 
 def _head_of(entries: list[dict]) -> Head:
+    """Returns the head that belongs to these lines."""
     return Head(len(entries), digest(entries[-1])) if entries else NONE
 
 
-def canonical(value) -> str:
+def canonical(value: object) -> str:
+    """Returns the one JSON text of a value, whatever the order of its keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def digest(value) -> str:
+def digest(value: object) -> str:
+    """Returns the SHA-256 of a value's canonical JSON, in hexadecimal."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Writes that outlive a power cut: what such a call has returned from is on the disk, whole."""
+"""Writes files that outlive a power cut: once a call has returned, its bytes are on the disk."""
 
 import contextlib
 import errno
@@ -10,11 +10,12 @@ WITHOUT = (errno.EINVAL, errno.ENOTSUP)  # some network file systems cannot flus
 
 
 def append(path: Path, content: bytes) -> None:
-    """Adds `content` at the end of the file, which is made where there is none. After an error the part that was
-    written is taken back where that is possible.
+    """Adds `content` at the end of the file, which is made where there is none.
+
+    After an error the part that was written is taken back where that is possible.
 
     Raises:
-        OSError: such as a full disk.
+        OSError: The disk is full, for example.
     """
     with _opened(path, os.O_APPEND) as file:
         length = os.fstat(file).st_size
@@ -24,16 +25,17 @@ def append(path: Path, content: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.ftruncate(file, length)
             raise
-    if not length:  # the file's name must last, too, and that of its folder
+    # the name of a new file must last, too, and that of its folder
+    if not length:
         flush_folder(path.parent)
         flush_folder(path.parent.parent)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Puts `content` in the place of the file's own: whoever reads sees all of the one or all of the other.
+    """Replaces the file's content: whoever reads sees all of the old one or all of the new one.
 
     Raises:
-        OSError: such as a full disk. The file is as before, or as it is to be.
+        OSError: The disk is full, for example. The file is as before, or as it is to be.
     """
     beside = path.with_suffix(".tmp")
     with _opened(beside, os.O_TRUNC) as file:
@@ -44,6 +46,7 @@ def replace(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path, how: int) -> Iterator[int]:
+    """Yields a descriptor of a file for writing, and closes it."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o666)
     try:
         yield file
@@ -52,7 +55,9 @@ def _opened(path: Path, how: int) -> Iterator[int]:
 
 
 def _write(file: int, content: bytes) -> None:
-    while content:  # a nearly full disk takes a part
+    """Writes all of the content and flushes it."""
+    # a nearly full disk takes a part
+    while content:
         content = content[os.write(file, content) :]
     os.fsync(file)
 
@@ -61,7 +66,7 @@ def flush_files(folder: Path) -> None:
     """Flushes every file below the folder, and the names that they have there.
 
     Raises:
-        OSError: such as a full disk.
+        OSError: The disk is full, for example.
     """
     for path in (folder, *folder.rglob("*")):
         if path.is_dir():

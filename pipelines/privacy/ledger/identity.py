@@ -1,8 +1,9 @@
 """Tells one release from another by the facts that shape it, and by nothing else.
 
-A parameter of a release is a fact or a consequence. Facts are what somebody chose: a budget, a seed, a setting.
-Consequences, such as a noise deviation or a sentence about it, follow from facts and the mechanism's version. Only
-facts identify a release, so that a better accountant or another wording makes nobody pay again.
+A parameter of a release is a fact or a consequence. Facts are what somebody chose: a budget, a
+seed, a setting. Consequences, such as a noise deviation or a sentence about it, follow from facts
+and the mechanism's version. Only facts identify a release, so that a better accountant or another wording
+makes nobody pay again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,17 +14,18 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Identity:
-    """Declares which parameters of a mechanism's releases are no facts, by dotted paths such as `settings.momentum`.
+    """Declares which parameters of a mechanism's releases are no facts.
 
-    A path stands for all that lies below it. Every parameter counts unless it is declared here, so that a forgotten
-    declaration charges a release anew and never hands out another one for it.
+    Parameters are named by dotted paths such as `settings.momentum`. A path stands for all that
+    lies below it. Every parameter counts unless it is declared here. So a forgotten declaration charges
+    a release anew, and never hands out another one for it.
 
     Attributes:
-        consequences: parameters that follow from others.
-        free: settings that shape no release.
-        neutral: {path: the value at which the release is as it was before this setting existed}.
-        searched: numbers that a search finds to their last bits; six digits of them count.
-        renamed: {path in older ledgers: path today}.
+        consequences: Parameters that follow from others.
+        free: Settings that shape no release.
+        neutral: By path, the value at which the release is as it was before this setting existed.
+        searched: Numbers that a search finds to their last bits; six digits of them count.
+        renamed: The path today, by the path in older ledgers.
     """
 
     consequences: frozenset[str] = frozenset()
@@ -33,12 +35,13 @@ class Identity:
     searched: frozenset[str] = frozenset()
 
     def facts(self, parameters: Mapping, guarantee: str | None) -> dict[str, object]:
-        """Returns {path: value} of all that identifies a release with these parameters.
+        """Returns all that identifies a release with these parameters, as values by path.
 
         Args:
-            parameters: of a `Release`, or of an entry that an older version of this code wrote.
-            guarantee: `formal` or `none`, of its statement. Noise that voids the guarantee makes another release.
-                Where there is none anyway, the name of the noise counts.
+            parameters: Those of a `Release`, or of an entry that an older version of this code
+                wrote.
+            guarantee: The statement's, `formal` or `none`. Noise that voids the guarantee makes
+                another release. Where there is no guarantee anyway, the name of the noise counts.
         """
         facts = {"guarantee": guarantee}
         if guarantee != "formal":
@@ -50,7 +53,7 @@ class Identity:
         return facts
 
     def below(self, prefix: str) -> "Identity":
-        """Returns the same declarations for a release whose parameters lie under `prefix` in another's."""
+        """Returns the same declarations for parameters that lie under `prefix` in another release."""
 
         def moved(path: str) -> str:
             return f"{prefix}.{path}"
@@ -74,6 +77,7 @@ class Identity:
         )
 
     def _counts(self, path: str, value: object) -> bool:
+        """Returns whether a parameter is a fact."""
         left_out = self.consequences | self.free
         if any(path == each or path.startswith(f"{each}.") for each in left_out):
             return False
@@ -81,7 +85,7 @@ class Identity:
 
 
 def _flattened(content: Mapping, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yields (dotted path, value) of everything that is no mapping."""
+    """Yields the dotted path and the value of everything that is no mapping."""
     for name, value in content.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping):
@@ -91,4 +95,5 @@ def _flattened(content: Mapping, prefix: str = "") -> Iterator[tuple[str, object
 
 
 def _rounded(value: object) -> object:
+    """Returns a float with six digits, and anything else as it is."""
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

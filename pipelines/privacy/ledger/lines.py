@@ -24,9 +24,10 @@ COSTS = {
 
 
 def parsed(line: bytes) -> dict:
-    """
+    """Returns the mapping that a line holds.
+
     Raises:
-        ValueError: what the line is instead of a mapping.
+        ValueError: The line holds something else. The text says what it is.
     """
     try:
         entry = json.loads(line.decode())
@@ -40,9 +41,10 @@ def parsed(line: bytes) -> dict:
 
 
 def check(entry: dict) -> None:
-    """
+    """Checks that an entry has all fields, in the form that adding it up needs.
+
     Raises:
-        ValueError: which field is absent or has another form.
+        ValueError: A field is absent or has another form. The text says which.
     """
     fields = EVENTS.get(_word(entry.get("event")))
     if fields is None:
@@ -61,6 +63,11 @@ def check(entry: dict) -> None:
 
 
 def _check_cost(cost: dict) -> None:
+    """Checks the cost of an entry.
+
+    Raises:
+        ValueError: Its kind is unknown, or a number of it is absent or of another kind.
+    """
     names = COSTS.get(_word(cost.get("kind")))
     if names is None:
         raise ValueError(
@@ -73,6 +80,7 @@ def _check_cost(cost: dict) -> None:
 
 
 def _is_schedule(value: object) -> bool:
+    """Returns whether a value is a list of rows [noise multiplier, rate, steps]."""
     rows = value if isinstance(value, list) else [None]
     return all(
         isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) for row in rows
@@ -80,13 +88,15 @@ def _is_schedule(value: object) -> bool:
 
 
 def _is_finite(value: object) -> bool:
+    """Returns whether a value is a finite number."""
     return _is_number(value) and math.isfinite(value)
 
 
 def _is_number(value: object) -> bool:
+    """Returns whether a value is a number, which may be infinite."""
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def _word(value: object) -> str:
-    """A list is no key of a mapping."""
+    """Returns a value that can be looked up in a mapping: a list, for one, cannot."""
     return value if isinstance(value, str) else ""

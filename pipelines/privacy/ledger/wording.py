@@ -9,16 +9,23 @@ BEYOND = f"more than {LARGEST_EPSILON:g} (beyond which nothing is claimed)"
 
 
 def total(epsilon: float, costs: list[dict]) -> str:
-    """The total of these costs, to stand after the word epsilon."""
+    """Returns a total in words, to stand after the word epsilon.
+
+    Args:
+        epsilon: The total.
+        costs: Its costs, which tell why an infinite one is infinite.
+    """
     if math.isfinite(epsilon):
         return f"{epsilon:.3f}"
     return VOID if any(cost["kind"] == "none" for cost in costs) else BEYOND
 
 
 def culprits(releases: list[tuple[str, dict]], delta: float) -> str:
-    """One sentence on what makes the total infinite.
+    """Returns a sentence on what makes a total infinite.
 
-    releases: (name, cost) in the order in which they were entered.
+    Args:
+        releases: The name and cost of each, in the order in which they were entered.
+        delta: The delta of the total.
     """
     void = [name for name, cost in releases if cost["kind"] == "none"]
     if void:
@@ -32,15 +39,19 @@ def culprits(releases: list[tuple[str, dict]], delta: float) -> str:
         return f"{name} alone passes {LARGEST_EPSILON:g}, and each later one adds to it."
     before = total_epsilon(costs=costs[:passed], delta=delta)
     return (
-        f"{name} brought it above {LARGEST_EPSILON:g}, as number {passed + 1} of {len(costs)}: those before it come to "
-        f"{before:.3f}. What each release says of itself still holds."
+        f"{name} brought it above {LARGEST_EPSILON:g}, as number {passed + 1} of {len(costs)}: "
+        f"those before it come to {before:.3f}. What each release says of itself still holds."
     )
 
 
 def _first_beyond(costs: list[dict], delta: float) -> int:
-    """The position of the cost with which the total becomes infinite. Halving: a total of sampled releases takes
-    seconds, and never falls when a cost is added."""
-    finite, infinite = -1, len(costs) - 1
+    """Returns the position of the cost with which the total becomes infinite.
+
+    It halves the range, because a total of sampled releases takes seconds. That is allowed, because
+    a total never falls when a cost is added.
+    """
+    finite = -1
+    infinite = len(costs) - 1
     while infinite - finite > 1:
         middle = (finite + infinite) // 2
         if math.isinf(total_epsilon(costs=costs[: middle + 1], delta=delta)):
