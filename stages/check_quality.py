@@ -3,7 +3,7 @@
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import labelled_images, shards
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.errors import UserError
 from pipelines.evaluation import image_comparison, image_quality
 from pipelines.evaluation.scoring import scores
@@ -41,7 +41,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         )
     with new_folder(paths.quality(dataset, client, generator)) as folder:
         write_json(folder / "quality.json", {**results, "warnings": warnings})
-        season(folder, dataset, client)
+        add_salt_file(folder, dataset, client)
     print(
         f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}"
     )

@@ -5,7 +5,7 @@ from functools import partial
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import labelled_images, shards
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.home import fine_tuning, results
 from pipelines.files import new_folder, read_json, require
@@ -40,7 +40,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         results.save_method(
             out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
         )
-        season(out, dataset, "all-clients")
+        add_salt_file(out, dataset, "all-clients")
     print(f"{dataset} {method}: {results.line(summary)}")
 
 

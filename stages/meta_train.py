@@ -5,7 +5,7 @@ What it cost is kept apart, at home: a clock says something else each time."""
 from pipelines import paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.core.rounds import History
@@ -37,7 +37,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
             write_json(folder / health.FILE, verdict.as_dict())
         with new_folder(paths.cost(dataset, generator)) as folder:
             write_json(folder / paths.COST, history.cost)
-            season(folder, dataset, "all-clients")
+            add_salt_file(folder, dataset, "all-clients")
     last = curves[-1]
     print(
         f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}"

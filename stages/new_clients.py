@@ -3,7 +3,7 @@
 from pipelines import methods, paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports, labelled_images, shards
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.federation.core.task import of_clients
 from pipelines.federation.home import new_clients
 from pipelines.files import new_folder, write_json
@@ -57,7 +57,7 @@ def _write(params: Params, dataset: str, generator: str, found: new_clients.Stud
     with new_folder(paths.new_clients(dataset, generator)) as folder:
         write_json(folder / "results.json", content)
         write_json(folder / paths.COST, {"costs": found.costs})
-        season(folder, dataset, "all-clients", LEAST_BYTES)
+        add_salt_file(folder, dataset, "all-clients", LEAST_BYTES)
 
 
 if __name__ == "__main__":

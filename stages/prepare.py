@@ -11,7 +11,7 @@ from pipelines.config import Params
 from pipelines.config.values import mistake
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.labelled_images import Images
-from pipelines.datasets.salting import crowd, is_seasoned_elsewhere, salt, season
+from pipelines.datasets.salting import add_salt_file, is_seasoned_elsewhere, pad_file_count, salt
 from pipelines.errors import printable
 from pipelines.files import new_folder
 from stages.cli import main
@@ -87,8 +87,8 @@ def _salt(root: Path) -> None:
                 f"and {paths.ledgers()} have of the same records, nobody adds up, and no cap counts it together. Set "
                 f"{paths.LEDGERS} to one folder for both."
             )
-        season(root, *owner)
-        crowd(root)
+        add_salt_file(root, *owner)
+        pad_file_count(root)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):
             raise

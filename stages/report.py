@@ -4,7 +4,7 @@ import shutil
 
 from pipelines import paths
 from pipelines.config import Params
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.files import new_folder
 from pipelines.reporting import new_clients, page, tables
 from pipelines.reporting.comparisons import sentences
@@ -26,7 +26,7 @@ def run(params: Params) -> None:
         ):  # the last `make audit`, which this folder would otherwise lose
             if (paths.AUDIT / name).exists():
                 shutil.copy(paths.AUDIT / name, out / name)
-        season(out, "reports", "all-clients", LEAST_BYTES * len(params.datasets))
+        add_salt_file(out, "reports", "all-clients", LEAST_BYTES * len(params.datasets))
     for summary in summaries:
         for row in tables.methods(summary):
             print(

@@ -13,7 +13,7 @@ from pipelines.config import Params
 from pipelines.config.training import FineTune
 from pipelines.config.values import Block
 from pipelines.datasets import exports, labelled_images, shards
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.datasets.shards import Shard
 from pipelines.federation import baselines, health
 from pipelines.federation.core.rounds import History
@@ -66,7 +66,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                 )
                 print(f"{dataset} {method}: {results.line(summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")
-        season(folder, dataset, "all-clients")
+        add_salt_file(folder, dataset, "all-clients")
 
 
 def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -> Iterator[tuple]:

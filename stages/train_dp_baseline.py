@@ -10,7 +10,7 @@ from pipelines.config.data import Profile
 from pipelines.config.values import Block, mistake
 from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.labelled_images import Images
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.datasets.shards import Shard
 from pipelines.federation import health, noisy_run
 from pipelines.federation.dp import own
@@ -35,7 +35,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     if why:
         with new_folder(paths.dp_baseline(dataset, algorithm)) as folder:
             results.leave_out(folder, algorithm, why)
-            season(folder, dataset, "all-clients")
+            add_salt_file(folder, dataset, "all-clients")
         print(why)
         return
     profile = params.profiles[dataset]
@@ -68,7 +68,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         )
         for name in (noisy_run.LOG, noisy_run.SPENT):
             shutil.copy(store / name, folder / algorithm / name)
-        season(folder, dataset, "all-clients")
+        add_salt_file(folder, dataset, "all-clients")
     print(f"{dataset} {algorithm}: {results.line(summary)}")
     print(verdict.told(f"{dataset} {algorithm}"), end="")
 

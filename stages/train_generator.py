@@ -3,7 +3,7 @@
 from pipelines import paths, release_store, releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import shards
-from pipelines.datasets.salting import season
+from pipelines.datasets.salting import add_salt_file
 from pipelines.files import new_folder
 from pipelines.privacy import noise
 from pipelines.privacy.discrete_gaussian import Budget
@@ -36,7 +36,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     store = releases.make_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:
         release_store.copy_files(store, folder)
-        season(folder, dataset, client)
+        add_salt_file(folder, dataset, client)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def plant(patch) -> None:
     patch.setattr("stages.meta_train.write_json", with_private_score)
     patch.setattr(shards.Shard, "save", a_file_per_ten_records)
     patch.setattr("stages.check_quality.write_json", beside_the_outputs)
-    patch.setattr("stages.check_quality.season", lambda *_: None)
+    patch.setattr("stages.check_quality.add_salt_file", lambda *_: None)
     patch.setattr("stages.prepare.salt", lambda *_: bytes(32))
     patch.setattr("stages.export_synthetic.releases.public_name", lambda *known: known[-1])
 

@@ -24,7 +24,7 @@ WHY_PADDING = (
 )
 
 
-def season(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> None:
+def add_salt_file(folder: Path, dataset: str, owner: str, least: int = LEAST_BYTES) -> None:
     """Adds a file `salt` to a private folder, of secret bytes, that brings the folder to a power of two bytes.
 
     What DVC notes of a folder, in `dvc.lock` and in the run cache, is a hash and a size. Most private folders follow
@@ -52,7 +52,7 @@ def is_seasoned_elsewhere(folder: Path, dataset: str, owner: str) -> bool:
         return file.read(SALT_BYTES) != salt(dataset, owner, "folders")
 
 
-def crowd(folder: Path) -> None:
+def pad_file_count(folder: Path) -> None:
     """Fills `.padding` in a private folder with empty files, so that the folder holds a power of two of them.
 
     DVC notes the number of a folder's files, too. Where every image is a file that is the number of records, and

@@ -36,7 +36,7 @@ def test_a_folder_made_again_is_salted_alike_and_padded_to_a_power_of_two(tmp_pa
         folder = tmp_path / name
         folder.mkdir()
         (folder / "records").write_bytes(bytes(size))
-        salting.season(folder, "own", "c0")
+        salting.add_salt_file(folder, "own", "c0")
         contents.append((folder / "salt").read_bytes())
         total = sum(file.stat().st_size for file in folder.iterdir())
         assert total & (total - 1) == 0
@@ -49,7 +49,7 @@ def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_
     tmp_path, room
 ):
     (tmp_path / "records").write_bytes(bytes((1 << 16) - room))
-    salting.season(tmp_path, "own", "c0")
+    salting.add_salt_file(tmp_path, "own", "c0")
     content = (tmp_path / "salt").read_bytes()
     assert len(content) == room and content[:32] == salting.salt("own", "c0", "folders")
     assert content[32:].rstrip(b"\0") == salting.WHY_SALT[: room - 32]
@@ -70,7 +70,7 @@ def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(
         (root / "own/class").mkdir(parents=True, exist_ok=True)
         for number in range(count):
             (root / f"own/class/{number}.png").write_text("x")
-        salting.crowd(root)
+        salting.pad_file_count(root)
     files = [file for file in root.rglob("*") if file.is_file()]
     assert len(files) == total
     assert sum(file.stat().st_size for file in files) == held
