@@ -21,6 +21,19 @@ from pipelines.config.values import (
 )
 
 LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
+# choices that need no image of the server's: all others look at them
+NEEDING_NO_IMAGES = {
+    "noise_control": ["const", "scheduled"],
+    "local_steps_rule": ["fixed", "ratio"],
+    "clipping": [
+        "const",
+        "quantile",
+        "auto_s",
+        "paper_scalar",
+        "paper_vector",
+        "nonprivate_oracle",
+    ],
+}
 
 
 class SharedWarmStart(WarmStart):
@@ -81,3 +94,14 @@ class DpBaselines(Block):
 
 
 DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algorithms")
+
+
+def looks_at_images(settings: Block) -> str:
+    """Returns the first field whose value needs images that the server may see; "" where none does.
+
+    settings: of a noisy algorithm.
+    """
+    for field, plain in NEEDING_NO_IMAGES.items():
+        if getattr(settings, field, plain[0]) not in plain:
+            return field
+    return ""

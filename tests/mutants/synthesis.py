@@ -15,7 +15,7 @@ MUTANTS = [
         "pipelines/synthesis/dp_moments.py",
         "norm = math.hypot(1.0, settings.count_weight)",
         "norm = math.hypot(1.0, settings.count_weight) / 2",
-        f"{TESTS}/synthesis/test_dp_moments.py::test_no_record_moves_the_first_release_by_more_than_one",
+        f"{TESTS}/synthesis/test_dp_moments_sums.py::test_no_record_moves_the_first_release_by_more_than_one",
     ),
     Mutant(
         "forget the count in the sensitivity of dp_merf",

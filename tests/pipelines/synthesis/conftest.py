@@ -3,7 +3,13 @@
 import pytest
 
 from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.synthesis.base import Space
 from pipelines.synthesis.datalens import generator as datalens
+
+
+@pytest.fixture(params=[1, 3], ids=["grey", "colour"])
+def space(request):
+    return Space(height=6, width=5, channels=request.param, classes=3)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""`dp_moments` against moment_generators.md, Part I: sensitivity by brute force, each estimator against an oracle."""
+"""`dp_moments` as a generator (moment_generators.md, Part I): plan, fit and sample against oracles."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,146 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import Space
 
-SCALE = 2**20
 BUDGET = Budget(5.0, 1e-5)
 NOTHING = Budget(math.inf, 1e-5)
-
-
-def adversarial(space: Space) -> np.ndarray:
-    """Black, white, one bright pixel, one dark pixel, a checkerboard, half and half: uint8 [6, H, W, C]."""
-    black = np.zeros(space.shape, np.uint8)
-    bright, half = black.copy(), black.copy()
-    bright[0, 0, 0] = 255
-    half[: space.height // 2] = 255
-    board = (np.indices(space.shape).sum(0) % 2 * 255).astype(np.uint8)
-    return np.stack([black, 255 - black, bright, 255 - bright, board, half])
-
-
-def moved_by_each_record(total_of, data: Images) -> np.ndarray:
-    """L2 distance in units that removing (equally: adding) each single record moves `total_of(data)` by."""
-    rest = [np.delete(np.arange(len(data)), record) for record in range(len(data))]
-    return np.array(
-        [np.linalg.norm((total_of(data) - total_of(data[keep])) / SCALE) for keep in rest]
-    )
-
-
-@pytest.fixture(params=[1, 3], ids=["grey", "colour"])
-def space(request):
-    return Space(height=6, width=5, channels=request.param, classes=3)
-
-
-@pytest.fixture
-def crowd(space, records):
-    """Ordinary and adversarial records of every class."""
-    images = np.concatenate([records(6, space).images, *[adversarial(space)] * space.classes])
-    labels = np.concatenate([np.arange(6) % space.classes, np.repeat(np.arange(space.classes), 6)])
-    return Images(images, labels.astype(np.int64), np.arange(len(labels)))
-
-
-@pytest.mark.parametrize("clip", [0.5, 2.0, 100.0])
-@pytest.mark.parametrize("count_weight", [0.2, 0.5, 3.0])
-def test_no_record_moves_the_first_release_by_more_than_one(
-    space, crowd, moments_settings, clip, count_weight
-):
-    block = moments_settings(clip=clip, count_weight=count_weight)
-
-    def total(data):
-        return dp_moments.first_sum(
-            dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
-        )
-
-    moved = moved_by_each_record(total, crowd)
-    assert moved.max() <= 1
-    if (
-        clip < 100
-    ):  # some record is clipped and reaches the bound: the noise is not needlessly large
-        assert moved.max() > 0.999
-
-
-@pytest.mark.parametrize("residual_clip", [0.3, 1.5])
-@pytest.mark.parametrize("means_size", [0.0, 1.0, 50.0])
-def test_no_record_moves_the_second_release_by_more_than_one(
-    space, crowd, moments_settings, residual_clip, means_size
-):
-    """Around any means at all, for the first release's noise can put them anywhere."""
-    block = moments_settings(residual_clip=residual_clip, clip=100.0)
-    p = dp_moments.encode(crowd.pixels[:1], block, space).shape[1]
-    means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
-
-    def total(data):
-        return dp_moments.second_sum(
-            dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE
-        )
-
-    moved = moved_by_each_record(total, crowd)
-    assert moved.max() <= 1
-    assert moved.max() > 0.999
-
-
-def test_relabelling_moves_each_release_by_at_most_two(space, crowd, moments_settings):
-    block = moments_settings()
-    other = Images(crowd.images, (crowd.labels + 1) % space.classes, crowd.ids)
-    for record, total in itertools.product(range(6), (first_total, second_total)):
-        labels = np.where(np.arange(len(crowd)) == record, other.labels, crowd.labels)
-        neighbour = Images(crowd.images, labels, crowd.ids)
-        assert (
-            np.linalg.norm((total(crowd, block, space) - total(neighbour, block, space)) / SCALE)
-            <= 2
-        )
-
-
-def first_total(data, block, space):
-    return dp_moments.first_sum(
-        dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
-    )
-
-
-def second_total(data, block, space):
-    u = dp_moments.encode(data.pixels, block, space)
-    return dp_moments.second_sum(
-        u, data.labels, np.zeros((space.classes, u.shape[1])), block, SCALE
-    )
-
-
-def test_releases_are_the_sums_of_their_definition(crowd, space, moments_settings):
-    """Record by record, with the full matrix instead of its weighted triangle."""
-    block = moments_settings()
-    u = dp_moments.encode(crowd.pixels, block, space)
-    means = np.random.default_rng(0).normal(0, 0.5, (space.classes, u.shape[1]))
-    w0, w1 = 1 / math.sqrt(1.25), 0.5 / math.sqrt(1.25)
-    first = np.zeros((space.classes, u.shape[1] + 1))
-    second = np.zeros((space.classes, u.shape[1], u.shape[1]))
-    for row, label in zip(u, crowd.labels):
-        first[label] += [*(w0 * row / block.clip), w1]
-        v = row - means[label]
-        v = v * min(1, block.residual_clip / np.linalg.norm(v)) / block.residual_clip
-        second[label] += np.outer(v, v)
-    got = dp_moments.first_sum(u, crowd.labels, block, space, SCALE) / SCALE
-    np.testing.assert_allclose(got, first, atol=len(crowd) / SCALE)
-    triangles = dp_moments.second_sum(u, crowd.labels, means, block, SCALE) / SCALE
-    matrices = np.stack([dp_moments._symmetric(row) for row in triangles])
-    np.testing.assert_allclose(matrices, second, atol=len(crowd) / SCALE)
-
-
-def test_chunks_do_not_change_the_second_sum(records, small_space, moments_settings):
-    block = moments_settings()
-    data = records(1203, small_space)
-    u = dp_moments.encode(data.pixels, block, small_space)
-    means = np.zeros((small_space.classes, u.shape[1]))
-    one_by_one = sum(
-        dp_moments.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE)
-        for i in range(len(u))
-    )
-    np.testing.assert_array_equal(
-        dp_moments.second_sum(u, data.labels, means, block, SCALE), one_by_one
-    )
 
 
 @settings(deadline=None, max_examples=40)

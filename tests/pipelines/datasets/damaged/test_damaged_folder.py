@@ -1,6 +1,5 @@
 """Whatever lies in a folder of images, `prepare` ends well or in sentences, at once, with nothing half-written."""
 
-import io
 import os
 import socket
 import struct
@@ -9,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from damage import closed, patched
+from image_files import chunk, encoded, jpeg_of, noise, png, tiff_of
 from PIL import Image, PngImagePlugin
 
 from pipelines.datasets import image_folder
@@ -39,57 +39,11 @@ def folder(raw):
     return raw
 
 
-def noise(seed: int, side: int = 24) -> Image.Image:
-    return Image.fromarray(
-        np.random.default_rng(seed).integers(0, 256, (side, side)).astype(np.uint8)
-    )
-
-
-def encoded(kind: str, image: Image.Image | None = None, **options) -> bytes:
-    buffer = io.BytesIO()
-    (image or noise(99)).save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
 def put(name: str, content: bytes):
     def damage(raw):
         (raw / name).write_bytes(content)
 
     return damage
-
-
-def png(width: int, height: int, rows: bytes = b"", more: bytes = b"") -> bytes:
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + more
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def jpeg_of(width: int, height: int) -> bytes:
-    content = encoded("JPEG")
-    return patched(content, content.index(b"\xff\xc0") + 5, struct.pack(">HH", height, width))
-
-
-def tiff_of(width: int) -> bytes:
-    """The width and the height stand in the first two entries of the directory."""
-    content = encoded("TIFF")
-    directory = struct.unpack("<I", content[4:8])[0] + 2
-    for entry in (directory, directory + 12):
-        kind = 4 if struct.unpack("<H", content[entry + 2 : entry + 4])[0] == 4 else 3
-        content = patched(
-            content,
-            entry + 8,
-            struct.pack("<I" if kind == 4 else "<HH", *([width] + [0] * (4 - kind))),
-        )
-    return content
 
 
 def linked(name: str, target: str):
