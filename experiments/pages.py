@@ -97,7 +97,7 @@ EVERYONES = [
     figure("after it, global test set", "global_after"),
 ]
 # Earlier runs may have none: then there is no column.
-LATER = ("after it, global test set", "up", "down", "seconds")
+SHOWN_WHERE_KEPT = ("after it, global test set", "up", "down", "seconds")
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),
@@ -231,9 +231,9 @@ def _made(columns: Columns) -> list[Column]:
 
 
 def _has_figures(column: Column, rows: list[dict]) -> bool:
-    """Returns whether to show a column: one of LATER only if any run kept its figure."""
+    """Returns whether to show a column: one of SHOWN_WHERE_KEPT only if any run kept its figure."""
     header, show = column
-    return header not in LATER or any(show(row) != "–" for row in rows)
+    return header not in SHOWN_WHERE_KEPT or any(show(row) != "–" for row in rows)
 
 
 def _table(columns: list[Column], rows: list[dict]) -> str:

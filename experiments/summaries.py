@@ -13,7 +13,7 @@ from pipelines.evaluation import intervals
 from pipelines.evaluation.metrics import METRICS, other_metrics
 
 Cells = dict[tuple[int, str], float]
-LATER = ("global_after",)  # what earlier runs did not keep
+NOT_ALWAYS_KEPT = ("global_after",)
 PERMUTATIONS = 10_000
 
 
@@ -28,7 +28,7 @@ def cells(rows: list[dict], method: str, field: str) -> Cells:
     Returns:
         {(seed, client): value}. The value is None if an earlier run did not keep the field.
     """
-    optional = field in LATER or field.startswith(tuple(m.name for m in other_metrics()))
+    optional = field in NOT_ALWAYS_KEPT or field.startswith(tuple(m.name for m in other_metrics()))
     values = {}
     for row in rows:
         if method in row["methods"]:

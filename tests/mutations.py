@@ -162,11 +162,19 @@ def _short(value: object) -> str:
 
 
 def texts() -> dict[str, bytes]:
-    """Files that are no plain YAML, or nearly none, by what is wrong with them."""
+    """Returns files that are no plain YAML, or nearly none, by what is wrong with them."""
     whole = (ROOT / "params.yaml").read_bytes()
+    odd = {**_garbled(whole), **_structures(whole), **_odd_scalars(whole), **_not_parameters(whole)}
+    return {
+        f"{kind} {place}": text for kind, made in odd.items() for place, text in enumerate(made)
+    }
+
+
+def _garbled(whole: bytes) -> dict[str, list[bytes]]:
+    """Returns files whose bytes or lines are damaged."""
     lines = whole.splitlines(keepends=True)
     middle = len(whole) // 2
-    odd = {
+    return {
         "truncated": [whole[: len(whole) * part // 37] for part in range(37)],
         "a line twice": [
             b"".join([*lines[:at], lines[at], *lines[at:]]) for at in range(0, len(lines), 5)
@@ -189,6 +197,12 @@ def texts() -> dict[str, bytes]:
             whole.replace(b"\n", b"\r"),
             whole.replace(b"\n", b" "),
         ],
+    }
+
+
+def _structures(whole: bytes) -> dict[str, list[bytes]]:
+    """Returns files with documents, aliases, merges or depths that no parameters need."""
+    return {
         "deep": [
             one * 3000 + two * 3000
             for one, two in ((b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""))
@@ -208,6 +222,23 @@ def texts() -> dict[str, bytes]:
             whole + b"\n... x",
             b"--- |\n x",
         ],
+        "directives": [
+            b"%YAML 1.1\n---\n" + whole,
+            b"%YAML 9.9\n---\n" + whole,
+            b"%TAG ! x\n---\n" + whole,
+            b"%x",
+        ],
+        "merges": [
+            b"<<: 3\n" + whole,
+            b"<<: [1]\n" + whole,
+            whole.replace(b"<<: *meta", b"<<: [*meta, *meta]", 1),
+        ],
+    }
+
+
+def _odd_scalars(whole: bytes) -> dict[str, list[bytes]]:
+    """Returns files with tags and values that are not plain."""
+    return {
         "tags": [
             whole.replace(b"seed: 7", b"seed: " + tag)
             for tag in (
@@ -243,17 +274,12 @@ def texts() -> dict[str, bytes]:
                 b"-.inf",
             )
         ],
-        "directives": [
-            b"%YAML 1.1\n---\n" + whole,
-            b"%YAML 9.9\n---\n" + whole,
-            b"%TAG ! x\n---\n" + whole,
-            b"%x",
-        ],
-        "merges": [
-            b"<<: 3\n" + whole,
-            b"<<: [1]\n" + whole,
-            whole.replace(b"<<: *meta", b"<<: [*meta, *meta]", 1),
-        ],
+    }
+
+
+def _not_parameters(whole: bytes) -> dict[str, list[bytes]]:
+    """Returns files that hold nothing, or too much."""
+    return {
         "nothing": [b"", b"\n", b"# no\n", b"null", b"{}", b"[]", b"7", b"x", b"''", b"*a", b"&a"],
         "large": [
             b"#" * 2_000_000,
@@ -261,9 +287,6 @@ def texts() -> dict[str, bytes]:
             b"a: " + b"x" * 999_000,
             b"x\n" * 400_000,
         ],
-    }
-    return {
-        f"{kind} {place}": text for kind, made in odd.items() for place, text in enumerate(made)
     }
 
 

@@ -185,13 +185,13 @@ def plant(patch) -> None:
     def talkative(**known):
         name = f"{known['client']}/{known['generator']}"
         data = train(known["client"])
-        told = {
+        leak = {
             "c0/datalens": {"records": len(data)},
             "c0/dp_moments": {"seconds": time.perf_counter()},
             "c1/datalens": {"made_in": os.getcwd()},
             "c1/dp_moments": {"data": hashlib.sha256(data.images.tobytes()).hexdigest()},
         }
-        return {**describe(**known), **told[name]}
+        return {**describe(**known), **leak[name]}
 
     def with_true_classes(shard, *rest):
         return {
@@ -199,11 +199,11 @@ def plant(patch) -> None:
             "histogram": np.bincount(shard.labels, minlength=3) / len(shard),
         }
 
-    def with_private_score(path, told):
+    def with_private_score(path, content):
         write_json(
             path,
             {
-                **told,
+                **content,
                 "validation_score": float(shards.read("own", "c0", "validation").pixels.mean()),
             },
         )
@@ -213,8 +213,8 @@ def plant(patch) -> None:
         for number in range(len(shard.train) // 10):
             (folder / f"{number}.part").touch()
 
-    def beside_the_outputs(path, told):
-        write_json(path, told)
+    def beside_the_outputs(path, content):
+        write_json(path, content)
         Path("scores.json").write_text(path.read_text())
 
     save = shards.Shard.save

@@ -149,9 +149,10 @@ def fidelity(
 
 def inception_score_of(logits: "torch.Tensor") -> float:
     """Returns torch-fidelity's inception score from logits [n, K], over the whole set at once."""
-    from torch_fidelity.metric_isc import KEY_METRIC_ISC_MEAN, isc_features_to_metric
+    from torch_fidelity.metric_isc import isc_features_to_metric
 
-    return float(isc_features_to_metric(logits, splits=1, shuffle=False)[KEY_METRIC_ISC_MEAN])
+    scores = isc_features_to_metric(logits, splits=1, shuffle=False)
+    return float(scores["inception_score_mean"])
 
 
 def complaints(scores: dict, settings: Quality) -> list[str]:

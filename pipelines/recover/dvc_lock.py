@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import UserError
-
-FOLDER = Path(".dvc/tmp")  # of DVC's locks
+from pipelines.recover.dvc_files import DVC
 
 
 @contextlib.contextmanager
@@ -19,10 +18,10 @@ def held() -> Iterator[None]:
     Raises:
         UserError: DVC or a stage is at work.
     """
-    if not FOLDER.exists():
+    if not DVC.exists():
         yield
         return
-    with (FOLDER / "lock").open("a") as lock:
+    with (DVC / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,7 +1,6 @@
 """Mends a checkout while no DVC is at work, and holds its ledgers against what they were before."""
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from pipelines import paths, release_store, scratch
 from pipelines.errors import UserError
 from pipelines.privacy.ledger import Ledger, LedgerError
+from pipelines.privacy.ledger.head import parsed
 from pipelines.recover import dvc_files
 from pipelines.recover.dvc_lock import held
 
@@ -102,7 +102,7 @@ def _content(file: Path) -> bytes:
 def _lines_at(head: bytes) -> int:
     """Returns the number of lines that a ledger's head states, 0 where it is torn."""
     with contextlib.suppress(ValueError):
-        return json.loads(head)["lines"]
+        return parsed(head).lines
     return 0
 
 
