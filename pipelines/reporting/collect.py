@@ -33,7 +33,9 @@ def method_folders(params: Params, dataset: str) -> dict[str, Path]:
     PPPFL comes first, then the baselines, then the noisy ones.
     """
     generators = params.synthesis.generators
-    parents = {f"pppfl/{name}": paths.personal(dataset, name) for name in generators}
+    parents = {}
+    for name in generators:
+        parents[f"pppfl/{name}"] = paths.personal(dataset, name)
     for algorithm in params.baselines.algorithms:
         for method in methods.reported(algorithm, generators):
             parents[method] = paths.baseline(dataset, algorithm)
@@ -60,33 +62,44 @@ def read(params: Params, dataset: str) -> dict:
     folders = method_folders(params, dataset)
     generators = params.synthesis.generators
     clients = list(params.clients)
-    results = {
-        method: _results(folder / "results.json", clients) for method, folder in folders.items()
-    }
     left_out = {}
-    for method, content in results.items():
+    results = {}
+    for method, folder in list(folders.items()):
+        content = _results(folder / "results.json", clients)
         if "left_out" in content:
             left_out[method] = content["left_out"]
             del folders[method]
+        else:
+            results[method] = content
 
-    def each(read_one: Callable) -> dict:
+    def each(read_set: Callable) -> dict:
         by_client = {}
         for client in clients:
-            by_client[client] = {name: read_one(dataset, client, name) for name in generators}
+            by_client[client] = {}
+            for generator in generators:
+                by_client[client][generator] = read_set(dataset, client, generator)
         return by_client
 
     return {
         "left_out": left_out,
-        "results": {method: results[method] for method in folders},
-        "curves": {method: _curve(folder / "rounds.csv") for method, folder in folders.items()},
+        "results": results,
+        "curves": _each_method(folders, "rounds.csv", _curve),
         "correct": _correct(folders, clients),
-        "costs": {method: _cost(folder / paths.COST) for method, folder in folders.items()},
+        "costs": _each_method(folders, paths.COST, _cost),
         "ledgers": {client: releases.summary(params, dataset, client) for client in clients},
         "new_clients": _new_clients(dataset, generators),
         "cards": each(_card),
         "quality": each(_quality),
         "grids": each(_grid),
     }
+
+
+def _each_method(folders: dict[str, Path], name: str, read_file: Callable) -> dict:
+    """Reads the file of that name in the folder of each method."""
+    contents = {}
+    for method, folder in folders.items():
+        contents[method] = read_file(folder / name)
+    return contents
 
 
 def _results(path: Path, clients: list[str]) -> dict:
@@ -138,8 +151,11 @@ def _correct(folders: dict[str, Path], clients: list[str]) -> dict[str, dict]:
         path = folder / paths.CORRECT
         content = read_arrays(path)
         require(path, content, *clients)
-        correct[method] = {client: content[client] for client in clients}
-        counts = {client: len(images) for client, images in correct[method].items()}
+        correct[method] = {}
+        counts = {}
+        for client in clients:
+            correct[method][client] = content[client]
+            counts[client] = len(content[client])
         first_counts = first_counts or counts
         if counts != first_counts:
             raise UserError(f"{path} is of other test images than the other methods. {AGAIN}")

@@ -1,59 +1,55 @@
-"""The picture of what an epsilon bought: every release of every client at its price."""
+"""Draws what an epsilon bought: every release of every client at its price."""
 
 import math
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipelines.reporting import canvas
 
-COLOURS = ("#0072B2", "#CC79A7", "#009E73", "#E69F00", "#56B4E9")  # of generators
+# One colour per generator.
+COLOURS = ("#0072B2", "#CC79A7", "#009E73", "#E69F00", "#56B4E9")
 LABEL = "epsilon per release (log scale; unit: record)"
-APART = 1.06  # factor between clients of equal epsilon
+# Factor between the places of clients with equal epsilon.
+APART = 1.06
 
-Place = tuple[str, float]  # a client and the epsilon it paid
+# A client and the epsilon it paid.
+Place = tuple[str, float]
 
 
 def epsilon(summary: dict) -> Figure:
-    """Accuracy against epsilon: trained on one client's synthetic set alone, and after fine-tuning at home.
+    """Draws accuracy against epsilon in two panels, a point per client and release.
 
-    A release stands at its client's budget, or at infinity where it has none: `gan` ignores the budget.
+    On the left a model is trained on one client's synthetic set alone. On the right it is
+    fine-tuned locally. A release stands at its client's budget, or at infinity if its own epsilon
+    is infinite: `gan` ignores the budget.
+
+    Args:
+        summary: What `summary.build` returned.
     """
     figure = canvas.figure(4.2)
     alone, home = figure.subplots(1, 2)
-    clients = summary["clients"]
-    releases = {
-        client: entry["generators"] | entry["dp_baselines"] for client, entry in clients.items()
-    }
-    price = {
-        (client, name): entry["epsilon"] if math.isfinite(release["epsilon"]) else math.inf
-        for client, entry in clients.items()
-        for name, release in releases[client].items()
-    }
-    at = places([(client, paid) for (client, _), paid in price.items()])
-    names = list(dict.fromkeys(name for _, name in price))
-    handles = [Line2D([], [], **_style(index, name, summary)) for index, name in enumerate(names)]
-    for index, name in enumerate(names):
+    releases = {}
+    for client, entry in summary["clients"].items():
+        releases[client] = entry["generators"] | entry["dp_baselines"]
+    prices = _prices(summary, releases)
+    x_of = places([(client, price) for (client, _), price in prices.items()])
+    handles = []
+    for index, name in enumerate(dict.fromkeys(name for _, name in prices)):
         style = _style(index, name, summary)
-        x = [at[client, price[client, name]] for client in clients]
-        home.plot(x, [_at_home(releases[client][name]) for client in clients], **style)
-        if "tstr_accuracy_global" in next(iter(releases.values()))[name]:
-            scores = [releases[client][name]["tstr_accuracy_global"] for client in clients]
-            alone.plot(x, [math.nan if score is None else score for score in scores], **style)
-    for axes in (alone, home):
-        _axis(axes, at)
-    canvas.label(
-        alone,
-        "Trained on one client's synthetic images alone",
-        LABEL,
-        "accuracy on the global test set",
-    )
-    canvas.label(
-        home,
-        "After the method and fine-tuning at home",
-        LABEL,
-        "accuracy on the client's test part",
-    )
+        handles.append(Line2D([], [], **style))
+        x = [x_of[client, prices[client, name]] for client in releases]
+        named = [release[name] for release in releases.values()]
+        home.plot(x, list(map(_local_accuracy, named)), **style)
+        if "tstr_accuracy_global" in named[0]:
+            alone.plot(x, list(map(_tstr_accuracy, named)), **style)
+    _axis(alone, x_of)
+    _axis(home, x_of)
+    title = "Trained on one client's synthetic images alone"
+    canvas.label(alone, title, LABEL, "accuracy on the global test set")
+    title = "After the method and fine-tuning at home"
+    canvas.label(home, title, LABEL, "accuracy on the client's test part")
     for axes in (alone, home):
         axes.grid(visible=False, axis="x")
     canvas.legend(figure, handles)
@@ -61,44 +57,78 @@ def epsilon(summary: dict) -> Figure:
 
 
 def places(paid: list[Place]) -> dict[Place, float]:
-    """x of each (client, epsilon): infinity at three times the largest; equals stand side by side."""
-    unique = list(dict.fromkeys(paid))
-    largest = max((value for _, value in unique if math.isfinite(value)), default=1.0)
-    found = {}
-    for client, value in unique:
-        equals = [name for name, other in unique if other == value]
+    """Returns the x of each (client, epsilon).
+
+    Infinity stands at three times the largest epsilon, and equal epsilons stand side by side.
+
+    Example:
+        >>> places([("a", 3.0), ("b", 10.0), ("c", float("inf"))])
+        {('a', 3.0): 3.0, ('b', 10.0): 10.0, ('c', inf): 30.0}
+    """
+    clients = {}
+    for client, value in dict.fromkeys(paid):
+        clients.setdefault(value, []).append(client)
+    largest = max(filter(math.isfinite, clients), default=1.0)
+    x_of = {}
+    for client, value in dict.fromkeys(paid):
+        equals = clients[value]
         x = value if math.isfinite(value) else 3 * largest
-        found[client, value] = x * APART ** (equals.index(client) - (len(equals) - 1) / 2)
-    return found
+        x_of[client, value] = x * APART ** (equals.index(client) - (len(equals) - 1) / 2)
+    return x_of
 
 
-def _at_home(release: dict) -> float:
-    """Not drawn where the shared model has collapsed."""
+def _prices(summary: dict, releases: dict[str, dict]) -> dict[tuple[str, str], float]:
+    """Returns the epsilon at which each (client, release) stands."""
+    prices = {}
+    for client, entry in summary["clients"].items():
+        for name, release in releases[client].items():
+            is_finite = math.isfinite(release["epsilon"])
+            prices[client, name] = entry["epsilon"] if is_finite else math.inf
+    return prices
+
+
+def _local_accuracy(release: dict) -> float:
+    """Returns the accuracy after fine-tuning; nan, which is not drawn, if the model collapsed."""
     return math.nan if release["collapsed"] else release["accuracy_after"]
 
 
-def _axis(axes, at: dict[Place, float]) -> None:
+def _tstr_accuracy(release: dict) -> float:
+    """Returns the accuracy of a model trained on the set alone; nan if there is none."""
+    score = release["tstr_accuracy_global"]
+    return math.nan if score is None else score
+
+
+def _axis(axes: Axes, x_of: dict[Place, float]) -> None:
+    """Draws the epsilons below a panel, and a line with the client's name at each place."""
     axes.set_xscale("log")
     axes.minorticks_off()
+    style = {"rotation": 90, "ha": "center", "va": "bottom", "size": 8, "color": canvas.OTHER}
     groups = {}
-    for (client, value), x in at.items():
+    for (client, value), x in x_of.items():
         groups.setdefault(value, []).append(math.log(x))
         axes.axvline(x, color=canvas.FAINT, lw=1, zorder=0)
-        name = {"rotation": 90, "ha": "center", "va": "bottom", "size": 8, "color": canvas.OTHER}
-        axes.text(x, 0.015, client, transform=axes.get_xaxis_transform(), **name)
-    ticks = [math.exp(sum(group) / len(group)) for group in groups.values()]
-    axes.set_xticks(ticks, ["∞" if math.isinf(value) else f"{value:g}" for value in groups])
-    if at:
-        axes.set_xlim(min(at.values()) / 1.25, max(at.values()) * 1.25)
+        axes.text(x, 0.015, client, transform=axes.get_xaxis_transform(), **style)
+    ticks = []
+    labels = []
+    for value, group in groups.items():
+        ticks.append(math.exp(sum(group) / len(group)))
+        labels.append("∞" if math.isinf(value) else f"{value:g}")
+    axes.set_xticks(ticks, labels)
+    if x_of:
+        axes.set_xlim(min(x_of.values()) / 1.25, max(x_of.values()) * 1.25)
+    # The names need room below the points.
     bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom - 0.1 * (top - bottom), top)  # room for the names
+    axes.set_ylim(bottom - 0.1 * (top - bottom), top)
 
 
 def _style(index: int, name: str, summary: dict) -> dict:
-    """A generator has a colour and a marker of its own; a DP baseline its method's."""
-    colour, marker = COLOURS[index % len(COLOURS)], canvas.MARKERS[index % len(canvas.MARKERS)]
+    """Returns the look of a release: its generator's own, or that of its noisy algorithm."""
     if name in summary["methods"]:
-        colour, marker = canvas.colour(name), "^"
+        colour = canvas.colour(name)
+        marker = "^"
+    else:
+        colour = COLOURS[index % len(COLOURS)]
+        marker = canvas.MARKERS[index % len(canvas.MARKERS)]
     return {
         "ls": "",
         "marker": marker,

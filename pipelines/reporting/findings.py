@@ -1,4 +1,7 @@
-"""What the page says in words: the first facts, the roads, the warnings, and who is not private."""
+"""Finds what the page says in words: the first facts, the warnings, and who is not private.
+
+A road is one way to learn together: images once, or noisy training round by round.
+"""
 
 from collections.abc import Iterator
 
@@ -10,7 +13,7 @@ VOID = "NOT PRIVATE"
 COLLAPSED = "COLLAPSED"
 KINDS = ("NOT PRIVATE", "Collapsed", "Lost on the way", "Took no part", "Weak plan", "Quality")
 
-# What a client hands out on each road.
+# A client hands out one of these on each road.
 MODEL = "a model, every round"
 IMAGES = "images, once"
 NOTHING = "nothing"
@@ -31,6 +34,10 @@ def marked(name: str, entry: dict) -> str:
 
     One mark says that it learnt from real records without privacy: as an upper bound, or because
     a guarantee does not hold. The other says that its shared model has collapsed.
+
+    Example:
+        >>> marked("gan", {"upper_bound": False, "guarantee": "none", "epsilon": float("inf")})
+        'gan (NOT PRIVATE)'
     """
     marks = []
     if entry["upper_bound"]:
@@ -53,11 +60,10 @@ def best(summary: dict, column: str, lowest: bool = False) -> str:
         lowest: Whether the least value is the best one.
     """
     methods = summary["methods"]
-    rivals = [
-        name
-        for name, figures in methods.items()
-        if not figures["upper_bound"] and not figures["collapsed"]
-    ]
+    rivals = []
+    for name, figures in methods.items():
+        if not figures["upper_bound"] and not figures["collapsed"]:
+            rivals.append(name)
     pick = min if lowest else max
     return pick(rivals or methods, key=lambda name: methods[name][column])
 
@@ -72,7 +78,7 @@ def apart_last(methods: dict[str, dict]) -> list[tuple[str, dict]]:
 
 
 def roads(summary: dict, generators: list[str], noisy: list[str]) -> list[dict]:
-    """Lists the roads that ran: images once, or noisy training round by round.
+    """Lists the roads that ran.
 
     All of them have the same budgets, records and test images. For each generator there is PPPFL
     and one model on all images, then come the noisy algorithms, then each client alone.
@@ -91,12 +97,12 @@ def roads(summary: dict, generators: list[str], noisy: list[str]) -> list[dict]:
         hands_out[f"pooled/{generator}"] = IMAGES
     hands_out |= dict.fromkeys(noisy, MODEL)
     hands_out["local"] = NOTHING
-    methods = summary["methods"]
-    return [
-        {"method": name, "hands_out": what, "entry": methods[name]}
-        for name, what in hands_out.items()
-        if name in methods
-    ]
+    rows = []
+    for name, what in hands_out.items():
+        if name in summary["methods"]:
+            entry = summary["methods"][name]
+            rows.append({"method": name, "hands_out": what, "entry": entry})
+    return rows
 
 
 def accounts(summary: dict) -> list[dict]:
@@ -143,11 +149,10 @@ def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
     No generator is chosen by its score. A collapsed model has no card, and neither has one of
     images that the plan calls noise.
     """
-    sizes = {
-        name: facts["records"]
-        for name, facts in summary["clients"].items()
-        if facts["records"] is not None
-    }
+    sizes = {}
+    for name, facts in summary["clients"].items():
+        if facts["records"] is not None:
+            sizes[name] = facts["records"]
     if not sizes:
         return
     client = min(sizes, key=sizes.get)

@@ -1,4 +1,4 @@
-"""The whole folder of reports: for each data set its summary, tables and pictures, and one page.
+"""Writes the folder of reports: for each data set its summary, tables and pictures, and one page.
 
 index.html holds everything that it shows, for a reader without a network. What `dvc metrics` and
 `dvc plots` can read lies in separate folders, a file per data set. dvc.yaml must not name them: DVC
@@ -35,12 +35,21 @@ TEMPLATES = Path(__file__).parent
 def write(folder: Path, params: Params) -> list[dict]:
     """Fills the folder and returns the summaries, one per data set.
 
+    Args:
+        folder: An existing empty folder.
+        params: The parameters of the run.
+
     Raises:
         UserError: An artifact of the run is missing or cannot be read.
     """
-    reports = [_dataset(folder, params, dataset) for dataset in params.datasets]
+    reports = []
+    summaries = []
+    for dataset in params.datasets:
+        report = _dataset(folder, params, dataset)
+        reports.append(report)
+        summaries.append(report["summary"])
     (folder / "index.html").write_text(render(params, reports))
-    return [report["summary"] for report in reports]
+    return summaries
 
 
 def render(params: Params, reports: list[dict]) -> str:
@@ -62,7 +71,12 @@ def render(params: Params, reports: list[dict]) -> str:
 
 
 def data_uri(png: bytes) -> str:
-    """Returns a picture as an address that holds its bytes."""
+    """Returns a picture as an address that holds its bytes.
+
+    Example:
+        >>> data_uri(b"png")
+        'data:image/png;base64,cG5n'
+    """
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 

@@ -5,8 +5,6 @@ parts select, among `candidates`. `bmta` and `bmt_f1` alone are selected on test
 paper's maxima over the same rounds.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from pipelines.config import Params
@@ -31,11 +29,13 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         "comparisons": [PPPFL against a rival], "new_clients": {GENERATOR: [PPPFL against a rival]}
         and "clients": {NAME: figures}.
     """
-    clients = list(params.clients)
     methods = {}
     for name in run["results"]:
         intervals = comparisons.of_method(name, run, params.seed)
-        methods[name] = _method(name, run, clients) | intervals
+        methods[name] = _method(name, run, list(params.clients)) | intervals
+    clients = {}
+    for name in params.clients:
+        clients[name] = _client(name, params, run)
     return {
         "dataset": dataset,
         "seed": params.seed,
@@ -43,7 +43,7 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         "left_out": run["left_out"],
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "new_clients": new_clients.differences(run["new_clients"], params.seed),
-        "clients": {name: _client(name, params, run) for name in clients},
+        "clients": clients,
     }
 
 
@@ -53,9 +53,18 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
     They are before and after fine-tuning at home; `global` is the test set that all share.
     """
     results = run["results"][name]
-    scored = {client: results["clients"][client] for client in clients}
-    after = {client: scored[client]["after"] for client in clients}
-    accuracies = {client: after[client]["accuracy"] for client in clients}
+    after = {}
+    accuracies = {}
+    before = []
+    global_before = []
+    global_after = []
+    for client in clients:
+        scored = results["clients"][client]
+        after[client] = scored["after"]
+        accuracies[client] = scored["after"]["accuracy"]
+        before.append(scored["before"]["accuracy"])
+        global_before.append(scored["global_before"])
+        global_after.append(scored["global_after"])
     means = over_clients(after)
     return {
         "mean_accuracy": means["mean_accuracy"],
@@ -63,9 +72,9 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         "worst_client": min(clients, key=accuracies.get),
         "spread_accuracy": means["spread_accuracy"],
         **{f"mean_{metric.name}": means[f"mean_{metric.name}"] for metric in other_metrics()},
-        "mean_accuracy_before": _mean(client["before"]["accuracy"] for client in scored.values()),
-        "mean_global_before": _mean(client["global_before"] for client in scored.values()),
-        "mean_global_after": _mean(client["global_after"] for client in scored.values()),
+        "mean_accuracy_before": _mean(before),
+        "mean_global_before": _mean(global_before),
+        "mean_global_after": _mean(global_after),
         **_selected(results),
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
@@ -110,9 +119,9 @@ def _weak(method: str, run: dict) -> bool:
 def _client(name: str, params: Params, run: dict) -> dict:
     """Returns one client's budget, its releases, and what they cost together."""
     epsilon, delta = params.budget(name)
-    generators = {
-        generator: _release(name, generator, run) for generator in params.synthesis.generators
-    }
+    generators = {}
+    for generator in params.synthesis.generators:
+        generators[generator] = _release(name, generator, run)
     baselines = {}
     for method in params.dp_baselines.algorithms:
         if method in run["results"]:
@@ -171,6 +180,6 @@ def _price(statement: dict) -> dict:
     return price
 
 
-def _mean(values: Iterable[float]) -> float:
+def _mean(values: list[float]) -> float:
     """Returns the mean; clients count alike."""
-    return float(np.mean(list(values)))
+    return float(np.mean(values))

@@ -14,19 +14,18 @@ EPSILON_COLUMNS = (
 
 def method_columns() -> list[str]:
     """Returns the columns of a method's row, in order, all fields of the summary."""
-    others = [metric.name for metric in other_metrics()]
-    return [
-        *("mean_accuracy", "mean_accuracy_low", "mean_accuracy_high"),
-        *("over_local", "over_local_low", "over_local_high"),
-        *("worst_accuracy", "worst_client", "spread_accuracy"),
-        *(f"mean_{name}" for name in others),
-        *("mean_accuracy_before", "mean_global_before", "mean_global_after"),
-        *("epsilon_max", "delta", "guarantee", "upper_bound"),
-        *("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home"),
-        *("selected_round", "selected_accuracy", "selected_worst"),
-        *(f"selected_{name}" for name in others),
-        *("candidates", "collapsed", "weak"),
-    ]
+    columns = ["mean_accuracy", "mean_accuracy_low", "mean_accuracy_high"]
+    columns += ["over_local", "over_local_low", "over_local_high"]
+    columns += ["worst_accuracy", "worst_client", "spread_accuracy"]
+    for metric in other_metrics():
+        columns.append(f"mean_{metric.name}")
+    columns += ["mean_accuracy_before", "mean_global_before", "mean_global_after"]
+    columns += ["epsilon_max", "delta", "guarantee", "upper_bound"]
+    columns += ["rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home"]
+    columns += ["selected_round", "selected_accuracy", "selected_worst"]
+    for metric in other_metrics():
+        columns.append(f"selected_{metric.name}")
+    return [*columns, "candidates", "collapsed", "weak"]
 
 
 def with_rounds(curves: dict[str, list[dict]]) -> dict[str, list[dict]]:
@@ -43,6 +42,15 @@ def rounds(curves: dict[str, list[dict]], value: str) -> list[dict]:
 
     Returns:
         Rows of `round`, then the value of each method with rounds; None if a method skipped it.
+
+    Example:
+        >>> curves = {"fedavg": [{"round": 0, "value": 0.1}, {"round": 2, "value": 0.4}]}
+        >>> curves["pppfl"] = [{"round": 0, "value": 0.2}, {"round": 1, "value": 0.3}]
+        >>> for row in rounds(curves, "value"):
+        ...     print(row)
+        {'round': 0, 'fedavg': 0.1, 'pppfl': 0.2}
+        {'round': 1, 'fedavg': None, 'pppfl': 0.3}
+        {'round': 2, 'fedavg': 0.4, 'pppfl': None}
     """
     lines = with_rounds(curves)
     table = {}
