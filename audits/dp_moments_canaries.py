@@ -12,7 +12,7 @@ from pipelines.privacy.audits import one_run
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis import dp_moments
+from pipelines.synthesis import dp_moments, dp_moments_sums
 from pipelines.synthesis.base import Space
 
 COEFFICIENTS = 105  # of a 28x28 image at cutoff 14
@@ -39,7 +39,7 @@ def audit(budget: Budget, *, canaries: int, noise: Noise) -> Verdict:
     place = np.divmod(np.arange(canaries), COEFFICIENTS)
     u = SETTINGS.clip * np.eye(COEFFICIENTS)[place[1]]
     scale = details["lattice_steps_per_unit"]
-    total = dp_moments.first_sum(u[included], place[0][included], SETTINGS, plan.space, scale)
+    total = dp_moments_sums.first_sum(u[included], place[0][included], SETTINGS, plan.space, scale)
     (released,) = many_draws.draws(total, 1, sigma=details["sigma"][0], scale=scale, noise=noise)
     return one_run.audit(
         released[place],

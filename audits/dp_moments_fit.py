@@ -13,14 +13,14 @@ from pipelines.privacy.audits import two_worlds
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis import dp_moments
+from pipelines.synthesis import dp_moments, dp_moments_sums
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise) -> Verdict:
     """`runs` fits in each world; the score is the emptied class's mean along the canary."""
     plan = dp_moments.plan(SETTINGS, budget, SPACE)
     records = _records()
-    direction = dp_moments.encode(records.pixels, SETTINGS, SPACE)[1]
+    direction = dp_moments_sums.encode(records.pixels, SETTINGS, SPACE)[1]
     absent, present = (
         np.array(
             [

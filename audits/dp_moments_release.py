@@ -16,7 +16,7 @@ from pipelines.privacy.audits import two_worlds
 from pipelines.privacy.audits.verdict import Verdict
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis import dp_moments
+from pipelines.synthesis import dp_moments, dp_moments_estimates, dp_moments_sums
 from pipelines.synthesis.base import Plan, Space
 
 SPACE = Space(height=4, width=4, channels=1, classes=2)
@@ -76,7 +76,7 @@ def scores(plan: Plan, runs: int, noise: Noise, *, with_canary: bool) -> Scores:
     shards = worlds_of(plan)
     sums = [_first(shard, plan) for shard in shards]
     first = many_draws.draws(sums[with_canary], runs, sigma=sigma1, scale=scale, noise=noise)
-    means = [dp_moments.estimate_means(release, plan.settings)[0] for release in first]
+    means = [dp_moments_estimates.estimate_means(release, plan.settings)[0] for release in first]
     seconds = [np.stack([_second(shard, mean, plan) for mean in means]) for shard in shards]
     second = discrete_gaussian.release(seconds[with_canary], sigma=sigma2, scale=scale, noise=noise)
     ratios = (_ratio(first, sums, scale, sigma1), _ratio(second, seconds, scale, sigma2))
@@ -87,19 +87,19 @@ def worlds_of(plan: Plan) -> tuple[Shard, Shard]:
     """Without and with the canary: a bright corner among dark ones, all of one class."""
     pixels = np.zeros((OTHERS + 1, *SPACE.shape), np.float32)
     pixels[-1, :3, :2] = 1.0
-    u = dp_moments.encode(pixels, plan.settings, SPACE)
+    u = dp_moments_sums.encode(pixels, plan.settings, SPACE)
     labels = np.zeros(len(u), np.int64)
     return Shard(u[:-1], labels[:-1]), Shard(u, labels)
 
 
 def _first(shard: Shard, plan: Plan) -> np.ndarray:
-    return dp_moments.first_sum(
+    return dp_moments_sums.first_sum(
         *shard, plan.settings, plan.space, plan.statement.details["lattice_steps_per_unit"]
     )
 
 
 def _second(shard: Shard, means: np.ndarray, plan: Plan) -> np.ndarray:
-    return dp_moments.second_sum(
+    return dp_moments_sums.second_sum(
         *shard, means, plan.settings, plan.statement.details["lattice_steps_per_unit"]
     )
 

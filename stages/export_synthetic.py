@@ -4,7 +4,7 @@ from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.files import new_folder
 from pipelines.synthesis import export, release
-from pipelines.synthesis.card import card
+from pipelines.synthesis.export import card
 from stages.cli import main
 
 

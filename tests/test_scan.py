@@ -31,7 +31,7 @@ from worlds import World
 from pipelines import paths
 from pipelines.datasets import shards
 from pipelines.files import write_json
-from pipelines.synthesis import card, dp_moments
+from pipelines.synthesis import dp_moments, export
 
 EXPERIMENT = "experiment .dvc/tmp/repro.dat"
 PRIVATE = ("data/private/", "models/private/", "reports", "raw")
@@ -178,7 +178,7 @@ def test_no_hash_that_dvc_notes_of_private_files_follows_from_the_records(worlds
 
 def plant(patch) -> None:
     """One leak in each place, in code that runs in all worlds."""
-    describe = card.card
+    describe = export.card
     fit = dp_moments.fit
     train = partial(shards.read, "own", part="train")
 

@@ -1,16 +1,36 @@
-"""The interface of a generator, and how one is found.
+"""Defines the interface of a generator, and finds one by its name.
 
-A generator is a module `pipelines/synthesis/NAME.py` with three functions and three constants: VERSION and IDENTITY
-tell the ledger one release from another, KNOWN_FAILURES is for the card. Its settings are a class of
-config/generators.py.
+A generator is a module `pipelines/synthesis/NAME.py` with three functions and three constants.
+VERSION and IDENTITY tell the ledger one release from another. KNOWN_FAILURES is for the card.
+Its settings are a class of config/generators.py.
 
     plan(settings, budget, space) -> Plan
-        Everything about the release that is decided before a private record is read: steps, noise, sensitivity.
+        Decides everything about the release before a private record is read: steps, noise and
+        sensitivity.
     fit(shard, plan, noise, seed, where) -> state
-        The release: a dict of numpy arrays, and all that later stages may see of the shard. It may keep in
-        `where.unfinished` what a killed run needs to go on.
+        Makes the release: a dict of numpy arrays, and all that later stages may see of the shard.
+        It may keep in `where.unfinished` what a killed run needs to go on.
     sample(state, count, seed) -> Images
-        Post-processing: `count` synthetic images; labels follow the state's `histogram`.
+        Draws `count` synthetic images, which is post-processing. Labels follow the state's
+        `histogram`.
+
+>>> import numpy as np
+>>> from pipelines.config.generators import DpMoments
+>>> from pipelines.datasets.labelled_images import Images
+>>> from pipelines.privacy.noise import SeededForTests
+>>> generator = load("dp_moments")
+>>> settings = DpMoments(
+...     cutoff=2, centre=0.5, clip=3.0, residual_clip=2.0, first_share=0.5, count_weight=0.5,
+...     inflation=1.0, contrast=1.0, low_epsilon=None,
+... )
+>>> space = Space(height=4, width=4, channels=1, classes=2)
+>>> plan = generator.plan(settings, Budget(epsilon=5.0, delta=1e-5), space)
+>>> plan.lines
+('dp_moments: 2 releases of 20 numbers, noise 1.26 and 1.26 at sensitivity 1',)
+>>> shard = Images(np.zeros((6, 4, 4, 1), np.uint8), np.array([0, 1] * 3), np.arange(6))
+>>> state = generator.fit(shard, plan, SeededForTests(0), seed=0)
+>>> generator.sample(state, count=3, seed=0).images.shape
+(3, 4, 4, 1)
 """
 
 import importlib
@@ -29,7 +49,13 @@ HYPERPARAMETERS = "fixed in params.yaml before the run; how they were found is n
 
 @dataclass(frozen=True)
 class Space:
-    """What is public about the images: side and channels, and the declared number of classes."""
+    """Holds what is public about the images.
+
+    Attributes:
+        height, width: The sides in pixels.
+        channels: The number of channels.
+        classes: The declared number of classes.
+    """
 
     height: int
     width: int
@@ -38,17 +64,22 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Returns (height, width, channels)."""
         return self.height, self.width, self.channels
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A release, decided.
+    """Holds all that was decided about a release.
 
     Attributes:
-        statement: its privacy statement; `guarantee` and `noise` are filled from the noise source when it runs.
-        weak: why this plan can only make noise, judged from public numbers alone; empty when it can work.
-        lines: what a user should read before it runs.
+        settings: The generator's settings.
+        space: What is public about the images.
+        statement: The privacy statement. Its `guarantee` and `noise` are filled in from the noise
+            source when the release is made.
+        weak: Why this plan can only make noise, judged from public numbers alone. Empty if the
+            plan can work.
+        lines: What a user should read before the release is made.
     """
 
     settings: Any
@@ -60,12 +91,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Where:
-    """Where a fit runs. Nothing here shapes what is released.
+    """Says where a fit runs. Nothing here shapes what is released.
 
     Attributes:
         device: auto | cpu | cuda.
-        unfinished: a private folder for what a killed run needs to go on, removed once the release is made; None
-            keeps nothing.
+        unfinished: A private folder for what a killed run needs to go on. It is removed once the
+            release is made. None stores nothing.
     """
 
     device: str = "cpu"
@@ -76,34 +107,61 @@ HERE = Where()
 
 
 def lattice(budget: Budget, *, sigma: float, draws: int) -> int:
-    """`lattice_scale`, from public numbers alone, before anything is entered as spent.
+    """Returns `lattice_scale`, from public numbers alone, before anything is entered as spent.
+
+    Args:
+        budget: The budget of the release. Its delta pays for the rounding to the lattice.
+        sigma: The standard deviation of the noise.
+        draws: How many numbers are released.
+
+    Returns:
+        The lattice steps per unit.
 
     Raises:
-        UserError: delta is so small that sums on that lattice would outgrow 64 bits.
+        UserError: Delta is so small that sums on that lattice would outgrow 64 bits.
     """
     scale = lattice_scale(budget, sigma=sigma, draws=draws)
     if scale > FINEST:
-        rule = f"larger: {draws} released numbers would need a lattice finer than 64 bits have room for"
+        rule = (
+            f"larger: {draws} released numbers would need a lattice finer than 64 bits have room "
+            "for"
+        )
         raise mistake("privacy.delta", budget.delta, rule)
     return scale
 
 
 def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:
-    """The statement of a plan that spends `budget` whole; `others` are fields of Statement. An infinite budget has no
-    noise to name."""
-    named = {"noise": "", **others} if budget.private else {**others, "noise": "none"}
+    """Returns the privacy statement of a plan that spends the whole budget.
+
+    Args:
+        mechanism: The mechanism in words.
+        budget: The budget. An infinite one has no noise to name.
+        details: The mechanism's parameters, which the card shows.
+        **others: More fields of Statement.
+    """
+    if budget.private:
+        guarantee = "formal"
+        named = {"noise": "", **others}
+    else:
+        guarantee = "none"
+        named = {**others, "noise": "none"}
     return Statement(
         mechanism=mechanism,
         epsilon=budget.epsilon,
         delta=budget.delta,
         mu=budget.mu,
-        guarantee="formal" if budget.private else "none",
+        guarantee=guarantee,
         details={**details, "hyperparameters": HYPERPARAMETERS},
         **named,
     )
 
 
 def load(name: str) -> ModuleType:
+    """Returns the module of a generator.
+
+    Raises:
+        KeyError: There is no generator of this name.
+    """
     if name not in GENERATORS:
         raise KeyError(name)
     return importlib.import_module(f"pipelines.synthesis.{name}")

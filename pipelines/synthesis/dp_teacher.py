@@ -1,13 +1,16 @@
-"""`dp_teacher`: images of `dp_moments`, relabelled by a classifier that took noisy steps on the records themselves.
+"""Fits `dp_teacher`: images of `dp_moments`, relabelled by a classifier trained with noisy steps.
 
-Released: the two sums of dp_moments at 1 - `teacher_share` of mu squared, and T sums over *all* records of gradients
-clipped to C, each with N(0, (z C)^2). A sum's sensitivity is C when one record is added or removed. All records take
-part in every step, so nothing is sampled and the T adaptive steps cost mu = sqrt(T) / z exactly (Dong, Roth and Su);
-mu squared adds up to the budget's. Accounted in `plan`; released in `fit`, each step once.
+The classifier takes its steps on the records themselves. Released: the two sums of dp_moments at
+1 - `teacher_share` of mu squared, and T sums over *all* records of gradients clipped to C, each
+with N(0, (z C)^2). A sum's sensitivity is C when one record is added or removed. All records take
+part in every step, so nothing is sampled and the T adaptive steps cost mu = sqrt(T) / z exactly
+(Dong, Roth and Su); mu squared adds up to the budget's. Accounted in `plan`; released in `fit`,
+each step once.
 
-The start (a classifier trained on the images of dp_moments), the divisor (its noisy count), momentum and averaging are
-post-processing. The gradients are floats, and their noise is a rounded float normal (`privacy/float_gaussian`), as in
-DP-SGD: the bound is that of exact arithmetic. The two first sums keep their discrete noise.
+The start (a classifier trained on the images of dp_moments), the divisor (its noisy count),
+momentum and averaging are post-processing. The gradients are floats, and their noise is a rounded
+float normal (`privacy/float_gaussian`), as in DP-SGD: the bound is that of exact arithmetic. The
+two first sums have their discrete noise.
 """
 
 import math
@@ -33,7 +36,8 @@ from pipelines.training.tensors import logits, state_of, tensors, with_state
 KNOWN_FAILURES = (
     "those of dp_moments; at a small budget a few hundred records teach the classifier nothing"
 )
-VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+# of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 2
 IDENTITY = Identity(
     consequences=frozenset({"gradients", "labels", "moments", "noise"}),
     neutral={
@@ -46,20 +50,28 @@ IDENTITY = Identity(
     },
 )
 FLOAT_NOISE = "for the gradients a rounded float normal of the same entropy"
-PREFIX = "teacher."  # of the classifier's weights in the state
+# of the classifier's weights in the state
+PREFIX = "teacher."
 
 
 def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
-    """Splits the budget between the moments and the T steps. No private record is read."""
+    """Splits the budget between the moments and the T steps. No private record is read.
+
+    Args:
+        settings: The settings of `synthesis.dp_teacher`.
+        budget: The budget, which the moments and the steps spend whole.
+        space: What is public about the images.
+
+    Raises:
+        UserError: Delta is too small for the lattice of the noise.
+    """
     moments = _moments_plan(settings, budget, space)
     share = Budget(budget.epsilon, budget.delta, budget.share * settings.teacher_share)
     multiplier = math.sqrt(settings.steps) / share.mu if budget.private else 0.0
+    moments_details = dict(moments.statement.details)
+    del moments_details["hyperparameters"]
     details = {
-        "moments": {
-            name: value
-            for name, value in moments.statement.details.items()
-            if name != "hyperparameters"
-        },
+        "moments": moments_details,
         "gradients": {
             "sensitivity": settings.clipping_norm,
             "sigma": multiplier * settings.clipping_norm,
@@ -75,17 +87,34 @@ def plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
         budget,
         details,
         noise=FLOAT_NOISE,
-        accountant="exact Gaussian DP (mu); discrete noise for the moments, float noise for the gradients",
+        accountant=(
+            "exact Gaussian DP (mu); discrete noise for the moments, float noise for the gradients"
+        ),
     )
-    line = f"dp_teacher: {settings.steps} steps over all records, noise {multiplier:.3g} times the clipping norm each"
+    line = (
+        f"dp_teacher: {settings.steps} steps over all records, noise {multiplier:.3g} times the "
+        "clipping norm each"
+    )
     return Plan(settings, space, statement, lines=(*moments.lines, line))
 
 
 def fit(
     shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
 ) -> dict[str, np.ndarray]:
-    """The moments first; their images start the classifier; then T noisy steps on the records."""
-    settings, statement = plan.settings, plan.statement
+    """Releases the moments, trains a classifier on their images, then takes T noisy steps.
+
+    Args:
+        shard: The client's private records.
+        plan: The plan, from `plan`.
+        noise: The noise source.
+        seed: The seed of the classifier's weights and of its start.
+        where: Not used.
+
+    Returns:
+        The state of dp_moments, and the classifier's weights under PREFIX.
+    """
+    settings = plan.settings
+    statement = plan.statement
     moments = _moments_plan(settings, Budget(statement.epsilon, statement.delta), plan.space)
     state = dp_moments.fit(shard, moments, noise, seed)
     model = classifiers.build(
@@ -103,19 +132,28 @@ def fit(
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
-    """Images of dp_moments with the classifier's labels."""
+    """Draws images of dp_moments and labels them by the classifier.
+
+    Args:
+        state: The state, from `fit`.
+        count: How many images to draw.
+        seed: The seed of the draw.
+    """
     data = dp_moments.sample(state, count, seed)
-    model, (images, _) = classifier(state), tensors(data)
-    return Images(data.images, logits(model, images).argmax(1).numpy(), data.ids)
+    images, _ = tensors(data)
+    labels = logits(classifier(state), images).argmax(1).numpy()
+    return Images(data.images, labels, data.ids)
 
 
 def classifier(state: dict[str, np.ndarray]) -> nn.Module:
-    """The released classifier of float images [B, C, H, W]."""
-    name, shape = "cnn" if state["cnn"] else "mlp", tuple(int(side) for side in state["shape"])
+    """Returns the released classifier of float images [B, C, H, W]."""
+    name = "cnn" if state["cnn"] else "mlp"
+    shape = tuple(state["shape"].tolist())
     model = classifiers.build(name, shape=shape, classes=int(state["classes"]), seed=0)
-    weights = {
-        name.removeprefix(PREFIX): array for name, array in state.items() if name.startswith(PREFIX)
-    }
+    weights = {}
+    for entry, array in state.items():
+        if entry.startswith(PREFIX):
+            weights[entry.removeprefix(PREFIX)] = array
     return with_state(model, weights).eval()
 
 
@@ -127,7 +165,7 @@ def _moments_plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:
 def _warm_start(
     model: nn.Module, state: dict[str, np.ndarray], settings: DpTeacher, seed: int
 ) -> None:
-    """Post-processing of the moments: no record is read."""
+    """Trains the classifier on images of the moments: post-processing, no record is read."""
     start = settings.warm_start
     fit_classifier(
         model,
@@ -149,8 +187,10 @@ def _noisy_steps(
     count: float,
     noise: Noise,
 ) -> None:
-    """T steps of momentum along the noisy sums over `count`, the released number of records; the average of the
-    iterates stays in the model."""
+    """Takes T steps of momentum along the noisy sums over `count`, the released number of records.
+
+    The average of the iterates stays in the model.
+    """
     images, labels = tensors(shard)
     average = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     speed = {name: torch.zeros_like(tensor) for name, tensor in average.items()}
@@ -160,13 +200,11 @@ def _noisy_steps(
             for name, parameter in model.named_parameters():
                 gradient_sum = total[name].numpy()
                 noisy = float_gaussian.release(gradient_sum, deviation=deviation, noise=noise)
-                speed[name] = settings.momentum * speed[name] + torch.from_numpy(noisy / count).to(
-                    parameter
-                )
+                gradient = torch.from_numpy(noisy / count).to(parameter)
+                speed[name] = settings.momentum * speed[name] + gradient
                 parameter -= settings.learning_rate * speed[name]
-                average[name] = (
-                    settings.averaging * average[name] + (1 - settings.averaging) * parameter
-                )
+                past = settings.averaging * average[name]
+                average[name] = past + (1 - settings.averaging) * parameter
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(average[name])

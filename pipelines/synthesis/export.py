@@ -1,38 +1,201 @@
-"""An export folder: images.npz, grid.png, card.json, card.md, SHA256SUMS. The only thing that leaves a client."""
+"""Writes an export folder and its card. The folder is the only thing that leaves a client.
 
+It holds images.npz, grid.png, card.json, card.md and SHA256SUMS. The card says what the images are,
+what they cost and what they are for. Nothing in it needs private data beyond the release. card.json
+is for programs; card.md carries the same with the front matter that dataset hubs read.
+"""
+
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw
 
+from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images
 from pipelines.files import sha256, write_json
-from pipelines.synthesis.card import markdown
+from pipelines.synthesis import base
 
+SCHEMA = 1
 COLUMNS = 10
-MARGIN = 24  # pixels left of the grid, for the labels
+# pixels left of the grid, for the labels
+MARGIN = 24
 TILE = 40
-MOST_LETTERS = 24  # of a class's name in the picture
+# of a class's name in the picture
+MOST_LETTERS = 24
 
 
-def write(folder: Path, data: Images, card: dict) -> None:
-    names = card["datasheet"].get("class_names")
+def write(folder: Path, data: Images, description: dict) -> None:
+    """Writes the files of an export into a folder.
+
+    Args:
+        folder: An empty folder.
+        data: The synthetic images.
+        description: Their card, from `card`.
+    """
+    names = description["datasheet"].get("class_names")
+    classes = len(description["public_metrics"]["images_per_class"])
     data.save(folder / "images.npz", class_names=names)
-    grid(data, classes=len(card["public_metrics"]["images_per_class"]), names=names).save(
-        folder / "grid.png"
+    grid(data, classes=classes, names=names).save(folder / "grid.png")
+    write_json(folder / "card.json", description)
+    (folder / "card.md").write_text(markdown(description))
+    lines = []
+    for path in sorted(folder.iterdir()):
+        lines.append(f"{sha256(path)}  {path.name}\n")
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
+def card(
+    *, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile
+) -> dict:
+    """Returns the card of an export, ready for JSON.
+
+    Args:
+        dataset: The data set's name.
+        client: The client's name.
+        generator: The generator's name.
+        release: `name` (the release's public name), `weak` (reasons why it can only be noise) and
+            `privacy` (the statement, as the ledger holds it).
+        data: The synthetic images.
+        profile: The data set's profile. Its licence, class names and augmentation are shown.
+    """
+    datasheet = {
+        "intended_use": "training and pre-training of image classifiers, federated or not",
+        "out_of_scope": (
+            "inference about single records, estimates of how common a class is at the client"
+        ),
+        "resolution": list(data.images.shape[1:]),
+        "generator": generator,
+        "known_failures": base.load(generator).KNOWN_FAILURES,
+        "source_licence": profile.licence,
+    }
+    if profile.class_names:
+        datasheet["class_names"] = profile.class_names
+    augmentation = profile.augmentation.model_dump() if profile.augmentation else None
+    datasheet |= {
+        "training_augmentation": augmentation,
+        "number_of_images": "a public parameter, independent of the number of records",
+        "label_histogram": release["privacy"]["details"].get("labels"),
+    }
+    return {
+        "schema": SCHEMA,
+        "name": f"{dataset}/{client}/{generator}",
+        "release": release["name"],
+        "privacy": release["privacy"],
+        "weak": list(release["weak"]),
+        "datasheet": datasheet,
+        "public_metrics": public_metrics(data, profile.classes),
+    }
+
+
+def public_metrics(data: Images, classes: int) -> dict:
+    """Returns the checks that look at the synthetic images alone.
+
+    >>> data = Images(np.zeros((4, 2, 2, 1), np.uint8), np.array([0, 0, 1, 1]), np.full(4, -1))
+    >>> metrics = public_metrics(data, classes=3)
+    >>> metrics["images_per_class"], metrics["duplicate_rate"]
+    ([2, 2, 0], 0.75)
+    """
+    flat = data.images.reshape(len(data), -1)
+    per_class = np.bincount(data.labels, minlength=classes)
+    means = data.pixels.reshape(len(data), -1).mean(1)
+    distinct = len(np.unique(flat, axis=0))
+    deviations = []
+    for label in np.flatnonzero(per_class):
+        deviations.append(flat[data.labels == label].std(0).mean() / 255)
+    return {
+        "images": len(data),
+        "images_per_class": per_class.tolist(),
+        "duplicate_rate": 1 - distinct / len(data),
+        "pixel_mean": float(means.mean()),
+        "pixel_deviation_within_class": float(np.mean(deviations)),
+    }
+
+
+def markdown(description: dict) -> str:
+    """Returns the text of card.md: front matter, the privacy block first, then the datasheet."""
+    privacy = description["privacy"]
+    datasheet = description["datasheet"]
+    parts = [
+        _front_matter(privacy, datasheet),
+        f"# Synthetic images {description['name']}",
+        privacy["statement"],
+    ]
+    for reason in description["weak"]:
+        parts.append(f"> **Weak:** {reason}")
+    details = {f"`{name}`": value for name, value in privacy["details"].items()}
+    parts += [
+        "## Privacy",
+        _table(_privacy_rows(description)),
+        "### Parameters of the mechanism",
+        _table(details),
+        "## Datasheet",
+        _table(datasheet | _named(datasheet)),
+        "## Metrics that need no private data",
+        _table(description["public_metrics"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front_matter(privacy: dict, datasheet: dict) -> str:
+    tags = "synthetic, NOT-private"
+    if privacy["guarantee"] == "formal":
+        tags = "synthetic, differential-privacy"
+    # quoted as JSON, which is YAML: a licence is the user's own words
+    licence = json.dumps(datasheet["source_licence"], ensure_ascii=False)
+    return (
+        f"---\nlicense: other\nlicense_name: {licence}\n"
+        "task_categories: [image-classification]\n"
+        f"annotations_creators: [machine-generated]\ntags: [{tags}]\n---"
     )
-    write_json(folder / "card.json", card)
-    (folder / "card.md").write_text(markdown(card))
-    files = sorted(path.name for path in folder.iterdir())
-    (folder / "SHA256SUMS").write_text(
-        "".join(f"{sha256(folder / name)}  {name}\n" for name in files)
-    )
+
+
+def _privacy_rows(description: dict) -> dict:
+    privacy = description["privacy"]
+    return {
+        "release, as the client's ledger knows it": description["release"],
+        "guarantee": privacy["guarantee"],
+        "epsilon": privacy["epsilon"],
+        "delta": privacy["delta"],
+        "mu (Gaussian DP)": privacy["mu"],
+        "unit": privacy["unit"],
+        "neighbouring relation": privacy["relation"],
+        "sampling": privacy["sampling"],
+        "accountant": privacy["accountant"],
+        "mechanism": privacy["mechanism"],
+        "noise": privacy["noise"],
+        "not covered": "; ".join(privacy["not_covered"]),
+    }
+
+
+def _named(datasheet: dict) -> dict:
+    """Returns the classes' names by label, where the profile declares them."""
+    class_names = datasheet.get("class_names", ())
+    names = "; ".join(f"{label}: {name}" for label, name in enumerate(class_names))
+    return {"class_names": names} if names else {}
+
+
+def _table(rows: dict) -> str:
+    lines = ["| | |", "|---|---|"]
+    for name, value in rows.items():
+        # a bar would end the cell
+        shown = str(value).replace("|", "\\|")
+        lines.append(f"| {name.replace('_', ' ')} | {shown} |")
+    return "\n".join(lines)
 
 
 def grid(data: Images, classes: int, names: list[str] | None = None) -> Image.Image:
-    """A row per class with its label and name, ten images each; a class without images leaves its row empty. Of more
-    than three channels the first three are shown, of two the first."""
+    """Draws a row per class: its label and name, then up to ten images.
+
+    A class without images leaves its row empty. If there are more than three channels the first
+    three are shown, if there are two the first.
+
+    Args:
+        data: The images.
+        classes: The declared number of classes.
+        names: The classes' names, or None.
+    """
     titles = [_title(label, names) for label in range(classes)]
     margin = _margin(titles) if names else MARGIN
     sheet = Image.new("RGB", (margin + COLUMNS * TILE, classes * TILE), "white")
@@ -40,26 +203,28 @@ def grid(data: Images, classes: int, names: list[str] | None = None) -> Image.Im
     for label, title in enumerate(titles):
         draw.text((6, label * TILE + TILE // 3), title, fill="black")
         for column, row in enumerate(np.flatnonzero(data.labels == label)[:COLUMNS]):
-            pixels = data.images[row]
-            pixels = pixels[..., :3] if pixels.shape[-1] >= 3 else pixels[..., 0]
-            tile = (
-                Image.fromarray(pixels)
-                .convert("RGB")
-                .resize((TILE - 2, TILE - 2), Image.Resampling.NEAREST)
-            )
-            sheet.paste(tile, (margin + column * TILE + 1, label * TILE + 1))
+            corner = (margin + column * TILE + 1, label * TILE + 1)
+            sheet.paste(_tile(data.images[row]), corner)
     return sheet
 
 
+def _tile(pixels: np.ndarray) -> Image.Image:
+    """Returns one image [H, W, C] in colours, at the size of a tile of the grid."""
+    shown = pixels[..., :3] if pixels.shape[-1] >= 3 else pixels[..., 0]
+    size = (TILE - 2, TILE - 2)
+    return Image.fromarray(shown).convert("RGB").resize(size, Image.Resampling.NEAREST)
+
+
 def _title(label: int, names: list[str] | None) -> str:
-    """The label, with the beginning of its name; Pillow's own font lacks most letters beyond ASCII."""
+    """Returns the label and the beginning of its name.
+
+    Pillow's own font lacks most letters beyond ASCII, which become question marks.
+    """
     if not names:
         return str(label)
-    short = (
-        names[label]
-        if len(names[label]) <= MOST_LETTERS
-        else f"{names[label][: MOST_LETTERS - 3]}..."
-    )
+    short = names[label]
+    if len(short) > MOST_LETTERS:
+        short = f"{short[: MOST_LETTERS - 3]}..."
     return f"{label} {short.encode('ascii', 'replace').decode()}"
 
 

@@ -1,5 +1,8 @@
-"""`gan`: a conditional GAN without any privacy, the upper line for `datalens`. It ignores the client's epsilon and
-says so in its statement; everything made with it is marked `guarantee: none`."""
+"""Trains `gan`: a conditional GAN without any privacy, the upper line for `datalens`.
+
+It ignores the client's epsilon and says so in its statement. Everything made with it is marked
+`guarantee: none`.
+"""
 
 import math
 
@@ -19,13 +22,21 @@ from pipelines.synthesis.base import HERE, Plan, Space, Where
 from pipelines.synthesis.datalens.teacher_block import Block
 
 KNOWN_FAILURES = "may repeat training records; mode collapse"
-VERSION = 2  # of the mechanism, in the ledger: raise it when the same parameters would release something else
+# of the mechanism, in the ledger: raise it when the same parameters would release something else
+VERSION = 2
 IDENTITY = Identity(
     consequences=frozenset({"labels", "noise"}), neutral={"settings.wrong_labels": False}
 )
 
 
 def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
+    """Returns a plan whose statement says that there is no guarantee.
+
+    Args:
+        settings: The settings of `synthesis.gan`.
+        budget: The client's budget. Only its delta is shown.
+        space: What is public about the images.
+    """
     statement = Statement(
         mechanism="gan (trained on the records themselves)",
         epsilon=math.inf,
@@ -35,18 +46,25 @@ def plan(settings: Gan, budget: Budget, space: Space) -> Plan:
         noise="none",
         details={"settings": settings.model_dump(), "labels": "uniform over the declared classes"},
     )
-    return Plan(
-        settings,
-        space,
-        statement,
-        lines=("gan: NOT PRIVATE, epsilon is infinite whatever the budget says",),
-    )
+    line = "gan: NOT PRIVATE, epsilon is infinite whatever the budget says"
+    return Plan(settings, space, statement, lines=(line,))
 
 
 def fit(
     shard: Images, plan: Plan, noise: Noise, seed: int, where: Where = HERE
 ) -> dict[str, np.ndarray]:
-    """One discriminator on the whole shard, the generator through its gradients."""
+    """Trains one discriminator on the whole shard, and the generator through its gradients.
+
+    Args:
+        shard: The client's private records.
+        plan: The plan, from `plan`.
+        noise: The noise source, which is not used.
+        seed: The seed of the weights and of all draws.
+        where: Where the fit runs.
+
+    Returns:
+        The generator's state.
+    """
     settings = plan.settings
     generator = neural.generator(
         settings.generator_network,
@@ -58,10 +76,9 @@ def fit(
     optimiser = torch.optim.Adam(
         generator.parameters(), lr=settings.learning_rate, betas=(0.5, 0.999)
     )
+    network = TEACHERS[settings.discriminator_network]
     critic = Block(
-        TEACHERS[settings.discriminator_network](
-            plan.space.shape, plan.space.classes, settings.hidden
-        ),
+        network(plan.space.shape, plan.space.classes, settings.hidden),
         shard,
         np.zeros(len(shard), np.int64),
         count=1,

@@ -1,4 +1,4 @@
-"""What the generators made of a network share: building, training in mid-course, state, sampling."""
+"""Holds what the generators made of a network share: building, checkpoints, state, sampling."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +12,26 @@ from pipelines.files import read_arrays, write_arrays
 from pipelines.synthesis.base import Space
 from pipelines.training.tensors import packed, state_of, unpacked, with_state
 
-PUBLIC = (
-    "network",
-    "shape",
-    "classes",
-    "latent",
-    "hidden",
-    "histogram",
-)  # entries of a state that are not weights
-NETWORKS = sorted(GENERATORS)  # a state holds the place of its network's name here
-AT_ONCE = 500  # images sampled together: the paper's generator takes 2 MB of memory for each
+# entries of a state that are not weights
+PUBLIC = ("network", "shape", "classes", "latent", "hidden", "histogram")
+# a state holds the place of its network's name here
+NETWORKS = sorted(GENERATORS)
+# images sampled at a time: the paper's generator takes 2 MB of memory for each
+AT_ONCE = 500
 
 
 def generator(
     network: str, space: Space, *, latent: int, seed: int, hidden: int = 128
 ) -> Generator:
+    """Returns a freshly initialised generator network.
+
+    Args:
+        network: A key of models.generator.GENERATORS.
+        space: The shape and the number of classes of the images.
+        latent: The number of latent values per image.
+        seed: The seed of the initial weights.
+        hidden: The width of hidden layers.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return GENERATORS[network](
@@ -36,23 +41,28 @@ def generator(
 
 @dataclass(frozen=True)
 class Training:
-    """A generator in training: what a checkpoint must hold of it."""
+    """Holds a generator in training: all that a checkpoint must have of it."""
 
     network: Generator
     optimiser: torch.optim.Optimizer
     stream: torch.Generator
 
     def save(self, folder: Path) -> None:
+        """Writes weights, optimiser and random stream to a file in the folder."""
         state = packed(dict(self.network.named_parameters()), self.optimiser, self.stream)
         write_arrays(folder / "generator.safetensors", state)
 
     def load(self, folder: Path) -> None:
+        """Puts back what `save` wrote, in place."""
         state = read_arrays(folder / "generator.safetensors")
         unpacked(state, dict(self.network.named_parameters()), self.optimiser, self.stream)
 
 
 def state(network: Generator) -> dict[str, np.ndarray]:
-    """Weights and what is needed to build the network again; labels are uniform over the declared classes."""
+    """Returns the weights and what is needed to build the network again.
+
+    Labels are uniform over the declared classes.
+    """
     channels, height, width = network.out
     return {
         **state_of(network),
@@ -66,19 +76,33 @@ def state(network: Generator) -> dict[str, np.ndarray]:
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
-    """`count` images; labels drawn from the state's histogram, latents uniform. They are made AT_ONCE at a time, more
-    than asked for where need be: batch norm then sees batches of one size."""
-    height, width, channels = (int(side) for side in state["shape"])
+    """Draws synthetic images: labels from the state's histogram, latents uniform.
+
+    Images are made AT_ONCE at a time, and the last that are too many are dropped: batch norm then
+    sees batches of one size.
+
+    Args:
+        state: A state from `state`.
+        count: How many images to draw.
+        seed: The seed of the draw.
+
+    >>> space = Space(height=8, width=8, channels=1, classes=3)
+    >>> images = sample(state(generator("conv", space, latent=4, seed=0)), count=2, seed=0)
+    >>> images.images.shape, images.labels.dtype
+    ((2, 8, 8, 1), dtype('int64'))
+    """
+    height, width, channels = state["shape"].tolist()
     space = Space(height, width, channels, int(state["classes"]))
     name = NETWORKS[int(state["network"])]
-    network = generator(
-        name, space, latent=int(state["latent"]), hidden=int(state["hidden"]), seed=0
-    )
+    latent = int(state["latent"])
+    network = generator(name, space, latent=latent, hidden=int(state["hidden"]), seed=0)
     with_state(network, {name: array for name, array in state.items() if name not in PUBLIC})
-    made = -(-count // AT_ONCE) * AT_ONCE
-    z, _ = network.draw(made, torch.Generator().manual_seed(seed))
-    labels = np.random.default_rng(seed).choice(space.classes, size=made, p=state["histogram"])
+    drawn = -(-count // AT_ONCE) * AT_ONCE
+    z, _ = network.draw(drawn, torch.Generator().manual_seed(seed))
+    labels = np.random.default_rng(seed).choice(space.classes, size=drawn, p=state["histogram"])
+    batches = []
     with torch.no_grad():
-        parts = zip(z.split(AT_ONCE), torch.from_numpy(labels).split(AT_ONCE))
-        pixels = torch.cat([network(*part) for part in parts])
+        for latents, batch_labels in zip(z.split(AT_ONCE), torch.from_numpy(labels).split(AT_ONCE)):
+            batches.append(network(latents, batch_labels))
+    pixels = torch.cat(batches)
     return synthetic(pixels[:count].permute(0, 2, 3, 1).numpy(), labels[:count])

@@ -1,4 +1,7 @@
-"""A fitted generator on disk: its state and the statement of what it cost. Private until it is exported."""
+"""Reads and writes a fitted generator: its state and its name in the ledger.
+
+Both are private until the generator is exported.
+"""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,14 +21,22 @@ from pipelines.synthesis.base import Plan, Space
 
 
 def public_space(profile: Profile) -> Space:
+    """Returns the shape and the number of classes that a profile declares."""
     return Space(*profile.shape, profile.classes)
 
 
 def announce(plan: Plan, name: str, generators: int) -> None:
-    """What is about to be spent, before it is: by this release, and by as many `generators` with the same budget."""
+    """Prints what is about to be spent, before it is.
+
+    Args:
+        plan: The plan of this release.
+        name: The generator's name, as it is printed.
+        generators: How many generators have this budget each. Of several, the total is printed.
+    """
     statement = plan.statement
     print(
-        f"{name}: epsilon {statement.epsilon:g}, delta {statement.delta:g}, mu {statement.mu:.4g}, per record"
+        f"{name}: epsilon {statement.epsilon:g}, delta {statement.delta:g}, "
+        f"mu {statement.mu:.4g}, per record"
     )
     if generators > 1:
         costs = [{"kind": "gaussian", "mu": statement.mu}] * generators
@@ -38,8 +49,11 @@ def announce(plan: Plan, name: str, generators: int) -> None:
 
 
 def described(plan: Plan, noise: Noise) -> Statement:
-    """The plan's statement with the noise it will be made with, which may void its guarantee; noise of another kind
-    beside the discrete one is named by the plan."""
+    """Returns the plan's statement with the noise it will be made with.
+
+    A noise source for tests voids the guarantee. The plan names noise of another kind that is used
+    beside the discrete one.
+    """
     if plan.statement.guarantee != "formal":
         return plan.statement
     named = "; ".join(filter(None, (noise.source, plan.statement.noise)))
@@ -56,25 +70,32 @@ def entry(
     data: str,
     seed: int,
 ) -> Release:
-    """Returns what the ledger enters: all that shapes the release but its noise, and the most it may cost.
+    """Returns what the ledger enters: all that shapes the release but its noise, and its cost.
 
     Args:
-        name, version, identity: of the generator.
-        data: the hash of the records that it reads.
-        seed: of everything random but the noise.
+        name: The generator's name.
+        version: The generator's VERSION.
+        identity: The generator's IDENTITY.
+        plan: The plan of the release.
+        statement: The plan's statement with its noise, from `described`.
+        data: The hash of the records that the generator reads.
+        seed: The seed of everything random but the noise.
     """
-    details = {key: value for key, value in statement.details.items() if key != "hyperparameters"}
     parameters = {
         "epsilon": statement.epsilon,
         "delta": statement.delta,
         "noise": statement.noise,
         "seed": seed,
+        "space": asdict(plan.space),
+        **statement.details,
     }
+    # gan states none
+    parameters.pop("hyperparameters", None)
     formal = statement.guarantee == "formal"
     return Release(
         mechanism=name,
         version=version,
-        parameters={**parameters, "space": asdict(plan.space), **details},
+        parameters=parameters,
         data=data,
         cost={"kind": "gaussian", "mu": statement.mu} if formal else {"kind": "none"},
         statement=statement.as_dict(),
@@ -83,16 +104,25 @@ def entry(
 
 
 def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprint: str) -> None:
-    """The state, and the name under which the ledger knows it: the statement is read there and nowhere else."""
+    """Writes a state, and the name under which the ledger knows it.
+
+    The privacy statement is read in the ledger and nowhere else.
+
+    Args:
+        folder: An existing folder.
+        state: The generator's state, from `fit`.
+        plan: The plan of the release.
+        fingerprint: The release's name in the ledger.
+    """
     write_arrays(folder / "generator.safetensors", state)
     write_json(folder / "release.json", {"fingerprint": fingerprint, "weak": plan.weak})
 
 
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """(state, release.json).
+    """Returns a state and the content of its release.json.
 
     Raises:
-        UserError: the folder lacks them or they cannot be read.
+        UserError: The folder lacks them or they cannot be read.
     """
     released = read_json(folder / "release.json")
     require(folder / "release.json", released, "fingerprint", "weak")
@@ -102,10 +132,17 @@ def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
 
 
 def sample(folder: Path, name: str, state: dict[str, np.ndarray], count: int, seed: int) -> Images:
-    """`count` images of the generator `name` from its state, which was read from `folder`.
+    """Returns images of a generator, drawn from its state.
+
+    Args:
+        folder: The folder that the state was read from. Errors name it.
+        name: The generator's name.
+        state: The generator's state, from `load`.
+        count: How many images to draw.
+        seed: The seed of the draw.
 
     Raises:
-        UserError: the state is not one of this generator.
+        UserError: The state is not one of this generator.
     """
     try:
         return base.load(name).sample(state, count, seed)

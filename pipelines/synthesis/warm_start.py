@@ -1,8 +1,9 @@
-"""What a joint noisy run starts from: a classifier trained on images that every client released for it.
+"""Trains the classifier that a joint noisy run starts from, on images that every client released.
 
-Released, with its sensitivity and relation: what `dp_moments` releases, by a share of the client's mu squared. It is
-accounted as the first step of the run that follows: Gaussian noise of multiplier 1 / mu on a sum over all records, at
-the delta that the lattice of its noise leaves. The training is post-processing.
+Released, with its sensitivity and relation: what `dp_moments` releases, by a share of the client's
+mu squared. It is accounted as the first step of the run that follows: Gaussian noise of multiplier
+1 / mu on a sum over all records, at the delta that the lattice of its noise leaves. The training is
+post-processing.
 """
 
 from torch import nn
@@ -22,19 +23,31 @@ from pipelines.training.tensors import State, state_of
 
 
 def plan(settings: DpMoments, epsilon: float, delta: float, share: float, space: Space) -> Plan:
-    """dp_moments at the epsilon that the share is worth alone, so that its settings for little budget hold."""
-    worth = accounting.gdp_epsilon(mu=Budget(epsilon, delta, share).mu, delta=continuous(delta))
-    return dp_moments.plan(settings, Budget(worth, delta), space)
+    """Plans dp_moments at the epsilon that the share is worth alone.
+
+    The settings of dp_moments for a small budget thus apply where the share is small.
+
+    Args:
+        settings: The settings of dp_moments.
+        epsilon: The client's whole epsilon.
+        delta: The client's delta.
+        share: The images' share of mu squared, in (0, 1).
+        space: What is public about the images.
+    """
+    share_of_mu = Budget(epsilon, delta, share).mu
+    share_of_epsilon = accounting.gdp_epsilon(mu=share_of_mu, delta=continuous(delta))
+    return dp_moments.plan(settings, Budget(share_of_epsilon, delta), space)
 
 
 def continuous(delta: float) -> float:
-    """What is left of delta once the lattice of the images' noise has its part."""
+    """Returns what is left of delta once the lattice of the images' noise has its part."""
     return delta * (1 - SLACK_SHARE)
 
 
 def steps(plan: Plan) -> tuple[Steps, ...]:
-    """What the release costs, as steps of the run's account."""
-    return (Steps(1 / plan.statement.mu, 1.0, 1),)  # an infinite mu: no noise
+    """Returns what the release costs, as steps of the run's account."""
+    # an infinite mu means no noise
+    return (Steps(1 / plan.statement.mu, 1.0, 1),)
 
 
 def trained(
@@ -46,16 +59,29 @@ def trained(
     sources: dict[str, Noise],
     seed: int,
 ) -> tuple[State, int]:
-    """(the weights after training on `settings.images` of each client, the bytes of all images that were sent)."""
-    sets = []
+    """Releases images of every client and trains a classifier on them.
+
+    Args:
+        model: The classifier. It is trained in place.
+        settings: Images per client, epochs, batch size and learning rate.
+        augmentation: The data set's public augmentation, or None.
+        data: The private records of each client.
+        plans: The plan of each client's release, from `plan`.
+        sources: The noise source of each client.
+        seed: The seed of the draws and of the training, but not of the noise.
+
+    Returns:
+        The weights after training, and the bytes of all images that were sent.
+    """
+    client_images = []
     for client in sorted(data):
-        own = seeds.derive(seed, client)
-        state = dp_moments.fit(data[client], plans[client], sources[client], own)
-        sets.append(dp_moments.sample(state, settings.images, own))
-    everything = concatenate(sets)
+        client_seed = seeds.derive(seed, client)
+        state = dp_moments.fit(data[client], plans[client], sources[client], client_seed)
+        client_images.append(dp_moments.sample(state, settings.images, client_seed))
+    all_images = concatenate(client_images)
     classifier.fit(
         model,
-        everything,
+        all_images,
         epochs=settings.epochs,
         batch=settings.batch,
         learning_rate=settings.learning_rate,
@@ -63,4 +89,4 @@ def trained(
         augmentation=augmentation,
         one_cycle=True,
     )
-    return state_of(model), everything.images.nbytes
+    return state_of(model), all_images.images.nbytes

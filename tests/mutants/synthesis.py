@@ -12,7 +12,7 @@ MUTANTS = [
     ),
     Mutant(
         "halve the sensitivity of dp_moments",
-        "pipelines/synthesis/dp_moments.py",
+        "pipelines/synthesis/dp_moments_sums.py",
         "norm = math.hypot(1.0, settings.count_weight)",
         "norm = math.hypot(1.0, settings.count_weight) / 2",
         f"{TESTS}/synthesis/test_dp_moments_sums.py::test_no_record_moves_the_first_release_by_more_than_one",

@@ -1,10 +1,13 @@
-"""`datalens`: a generator taught by the noisy votes of teachers.
+"""Fits `datalens`: a generator taught by the noisy votes of teachers.
 
-generator    the release, its generator and what follows a vote
-plan         noise and steps, from public numbers alone
-votes        ballots, their sum and its sensitivity
-ensemble     all teachers; teacher_block: some of them in one stacked state; workers, machines: in processes
-journal      what a killed run needs to go on
+generator        the release, its generator and what follows a vote
+plan             noise and steps, from public numbers alone
+votes            ballots, their sum and its sensitivity
+ensemble         all teachers of a run
+teacher_block    some of the teachers in one stacked state
+workers          the teachers in several processes
+machines         the teachers on several machines
+journal          what a killed run needs to go on
 """
 
 from pipelines.synthesis.datalens.generator import (

@@ -1,8 +1,8 @@
-"""The teachers in processes of their own: each owns its blocks, records and optimisers for the whole run.
+"""Runs the teachers in processes of their own, each with its blocks, records and optimisers.
 
-Per step the fakes go out and integer vote sums come back. One thread per process: small products gain nothing from
-threads, and threads would round differently. How many processes is no parameter of the run, for it changes no byte;
-FEDLENS_WORKERS sets it, the cores of this machine otherwise.
+Per step the fakes go out and integer vote sums come back. One thread per process: small products
+gain nothing from threads, and threads would round differently. How many processes run is no
+parameter, for it changes no byte. FEDLENS_WORKERS sets it; by default it is the number of cores.
 """
 
 import multiprocessing
@@ -19,18 +19,34 @@ import torch
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.synthesis.datalens import machines
-from pipelines.synthesis.datalens.ensemble import Ensemble, Recipe
-from pipelines.synthesis.datalens.shares import answered, shares, unanswered
+from pipelines.synthesis.datalens.ensemble import (
+    Ensemble,
+    Recipe,
+    answered,
+    contents,
+    shares,
+    unanswered,
+)
 from pipelines.synthesis.datalens.teacher_block import Ballot
 
-LEAST_WEIGHTS = 5_000_000  # of all teachers: below, starting processes takes longer than the run
+# of all teachers: below, starting processes takes longer than the run
+LEAST_WEIGHTS = 5_000_000
 
 
 @contextmanager
 def assembled(
     recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot
-) -> Iterator["Ensemble | Workers"]:
-    """The teachers, in this process, in several, or on several machines; they end with the block."""
+) -> Iterator["Ensemble | Workers | machines.Machines"]:
+    """Yields the teachers: in this process, in several, or on several machines.
+
+    Their processes end with the block.
+
+    Args:
+        recipe: What the teachers are made from.
+        shard: All records.
+        owner: int64 [n], the teacher of each record.
+        ballot: How image gradients become a vote.
+    """
     if machines.several():
         with machines.together() as group:
             group.start(recipe, shard, owner, ballot)
@@ -49,32 +65,38 @@ def assembled(
 
 
 def wanted(recipe: Recipe) -> int:
-    """How many processes: one for a GPU or few teachers, never more than there are blocks.
+    """Returns how many processes to run: one for a GPU or few teachers, at most one per block.
 
     Raises:
         UserError: FEDLENS_WORKERS is no positive integer.
     """
-    asked = os.environ.get("FEDLENS_WORKERS", "auto")
-    if asked != "auto" and not (asked.isdecimal() and int(asked) > 0):
+    setting = os.environ.get("FEDLENS_WORKERS", "auto")
+    if setting != "auto" and not (setting.isdecimal() and int(setting) > 0):
         raise UserError(
-            f"The environment variable FEDLENS_WORKERS must be auto or a positive int. Got {asked!r} instead."
+            "The environment variable FEDLENS_WORKERS must be auto or a positive int. "
+            f"Got {setting!r} instead."
         )
     if recipe.device != "cpu":
         return 1
-    if asked == "auto":
-        weights = recipe.count * sum(
-            parameter.numel() for parameter in recipe.teacher().parameters()
-        )
-        asked = len(os.sched_getaffinity(0)) if weights >= LEAST_WEIGHTS else 1
-    return min(int(asked), len(recipe.blocks))
+    if setting != "auto":
+        return min(int(setting), len(recipe.blocks))
+    weights = recipe.count * sum(map(torch.numel, recipe.teacher().parameters()))
+    if weights < LEAST_WEIGHTS:
+        return 1
+    return min(len(os.sched_getaffinity(0)), len(recipe.blocks))
 
 
 class Workers:
-    """An Ensemble cut over `count` processes; the same three methods."""
+    """Cuts an Ensemble over processes of this machine, with the same methods.
+
+    Args:
+        count: The number of processes.
+    """
 
     def __init__(self, count: int):
         context = multiprocessing.get_context("spawn")
-        self.connections, self.processes = [], []
+        self.connections = []
+        self.processes = []
         for number in range(count):
             ours, theirs = context.Pipe()
             process = context.Process(
@@ -86,19 +108,39 @@ class Workers:
             self.processes.append(process)
 
     def start(self, recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot) -> None:
+        """Sends every process its teachers and their records.
+
+        Args:
+            recipe: What the teachers are made from.
+            shard: All records.
+            owner: int64 [n], the teacher of each record.
+            ballot: How image gradients become a vote.
+        """
         self._ask(shares(recipe, shard, owner, ballot, len(self.processes)))
 
     def poll(self, fakes: np.ndarray, labels: np.ndarray, training: int) -> np.ndarray:
+        """Returns the vote sums of all teachers.
+
+        Args:
+            fakes: float32 [B, C, H, W] in [0, 1].
+            labels: int64 [B].
+            training: Training steps of every teacher before it votes.
+
+        Returns:
+            int64 [B, d].
+        """
         return sum(self._ask([("poll", fakes, labels, training)] * len(self.processes)))
 
     def save(self, folder: Path) -> None:
+        """Lets every process write the states of its teachers."""
         self._ask([("save", folder)] * len(self.processes))
 
     def load(self, folder: Path) -> None:
+        """Lets every process read the states of its teachers."""
         self._ask([("load", folder)] * len(self.processes))
 
     def stop(self) -> None:
-        """At once: what is worth keeping was saved."""
+        """Ends the processes at once: what is worth keeping was saved."""
         for process, connection in zip(self.processes, self.connections):
             connection.close()
             process.terminate()
@@ -106,22 +148,23 @@ class Workers:
             process.join()
 
     def _ask(self, questions: list[tuple]) -> list:
-        """All questions go out before an answer is read; a process that is gone or failed raises and never hangs."""
+        """Sends all questions before it reads an answer.
+
+        A process that is gone or failed raises, and never hangs.
+        """
         try:
             for connection, question in zip(self.connections, questions):
                 connection.send(question)
             answers = [connection.recv() for connection in self.connections]
         except (EOFError, OSError):
             raise unanswered() from None
-        for failure, _ in answers:
-            if isinstance(failure, Exception):
-                raise failure
-        return [answer for _, answer in answers]
+        return contents(answers)
 
 
 def _serve(connection) -> None:
-    """The life of a worker: its part of the teachers first, then a method of Ensemble per message."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+    """Runs a worker: it receives its teachers, then a method of Ensemble per message."""
+    # the parent gets an interruption too, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     ensemble = None
@@ -135,6 +178,9 @@ def _serve(connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed closes its pipe, but a step may take minutes: leave at once."""
+    """Ends this process as soon as its parent is gone.
+
+    A parent that was killed closes its pipe, but a step may take minutes.
+    """
     multiprocessing.parent_process().join()
     os._exit(1)

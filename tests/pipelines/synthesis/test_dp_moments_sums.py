@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipelines.datasets.labelled_images import Images
-from pipelines.synthesis import dp_moments
+from pipelines.synthesis import dp_moments_sums
 from pipelines.synthesis.base import Space
 
 SCALE = 2**20
@@ -50,8 +50,8 @@ def test_no_record_moves_the_first_release_by_more_than_one(
     block = moments_settings(clip=clip, count_weight=count_weight)
 
     def total(data):
-        return dp_moments.first_sum(
-            dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
+        return dp_moments_sums.first_sum(
+            dp_moments_sums.encode(data.pixels, block, space), data.labels, block, space, SCALE
         )
 
     moved = moved_by_each_record(total, crowd)
@@ -69,12 +69,12 @@ def test_no_record_moves_the_second_release_by_more_than_one(
 ):
     """Around any means at all, for the first release's noise can put them anywhere."""
     block = moments_settings(residual_clip=residual_clip, clip=100.0)
-    p = dp_moments.encode(crowd.pixels[:1], block, space).shape[1]
+    p = dp_moments_sums.encode(crowd.pixels[:1], block, space).shape[1]
     means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
 
     def total(data):
-        return dp_moments.second_sum(
-            dp_moments.encode(data.pixels, block, space), data.labels, means, block, SCALE
+        return dp_moments_sums.second_sum(
+            dp_moments_sums.encode(data.pixels, block, space), data.labels, means, block, SCALE
         )
 
     moved = moved_by_each_record(total, crowd)
@@ -95,14 +95,14 @@ def test_relabelling_moves_each_release_by_at_most_two(space, crowd, moments_set
 
 
 def first_total(data, block, space):
-    return dp_moments.first_sum(
-        dp_moments.encode(data.pixels, block, space), data.labels, block, space, SCALE
+    return dp_moments_sums.first_sum(
+        dp_moments_sums.encode(data.pixels, block, space), data.labels, block, space, SCALE
     )
 
 
 def second_total(data, block, space):
-    u = dp_moments.encode(data.pixels, block, space)
-    return dp_moments.second_sum(
+    u = dp_moments_sums.encode(data.pixels, block, space)
+    return dp_moments_sums.second_sum(
         u, data.labels, np.zeros((space.classes, u.shape[1])), block, SCALE
     )
 
@@ -110,7 +110,7 @@ def second_total(data, block, space):
 def test_releases_are_the_sums_of_their_definition(crowd, space, moments_settings):
     """Record by record, with the full matrix instead of its weighted triangle."""
     block = moments_settings()
-    u = dp_moments.encode(crowd.pixels, block, space)
+    u = dp_moments_sums.encode(crowd.pixels, block, space)
     means = np.random.default_rng(0).normal(0, 0.5, (space.classes, u.shape[1]))
     w0, w1 = 1 / math.sqrt(1.25), 0.5 / math.sqrt(1.25)
     first = np.zeros((space.classes, u.shape[1] + 1))
@@ -120,22 +120,22 @@ def test_releases_are_the_sums_of_their_definition(crowd, space, moments_setting
         v = row - means[label]
         v = v * min(1, block.residual_clip / np.linalg.norm(v)) / block.residual_clip
         second[label] += np.outer(v, v)
-    got = dp_moments.first_sum(u, crowd.labels, block, space, SCALE) / SCALE
+    got = dp_moments_sums.first_sum(u, crowd.labels, block, space, SCALE) / SCALE
     np.testing.assert_allclose(got, first, atol=len(crowd) / SCALE)
-    triangles = dp_moments.second_sum(u, crowd.labels, means, block, SCALE) / SCALE
-    matrices = np.stack([dp_moments._symmetric(row) for row in triangles])
+    triangles = dp_moments_sums.second_sum(u, crowd.labels, means, block, SCALE) / SCALE
+    matrices = np.stack([dp_moments_sums.symmetric(row) for row in triangles])
     np.testing.assert_allclose(matrices, second, atol=len(crowd) / SCALE)
 
 
 def test_chunks_do_not_change_the_second_sum(records, small_space, moments_settings):
     block = moments_settings()
     data = records(1203, small_space)
-    u = dp_moments.encode(data.pixels, block, small_space)
+    u = dp_moments_sums.encode(data.pixels, block, small_space)
     means = np.zeros((small_space.classes, u.shape[1]))
     one_by_one = sum(
-        dp_moments.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE)
+        dp_moments_sums.second_sum(u[i : i + 1], data.labels[i : i + 1], means, block, SCALE)
         for i in range(len(u))
     )
     np.testing.assert_array_equal(
-        dp_moments.second_sum(u, data.labels, means, block, SCALE), one_by_one
+        dp_moments_sums.second_sum(u, data.labels, means, block, SCALE), one_by_one
     )

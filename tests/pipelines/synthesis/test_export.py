@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from pipelines import config
 from pipelines.datasets.labelled_images import class_names, load, synthetic
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.synthesis import card, export, gan
+from pipelines.synthesis import export, gan
 from pipelines.synthesis.base import Space
 
 PROFILE = config.load().profiles["digits"]
@@ -21,7 +21,7 @@ def data(count=40):
 
 
 def described(release):
-    return card.card(
+    return export.card(
         dataset="digits",
         client="c0",
         generator="dp_moments",
@@ -78,11 +78,11 @@ def test_the_card_carries_the_whole_privacy_block():
 
 
 def test_public_metrics_need_only_the_synthetic_images():
-    metrics = card.public_metrics(data(), classes=10)
+    metrics = export.public_metrics(data(), classes=10)
     assert metrics["images_per_class"] == [10, 10, 10, 10, 0, 0, 0, 0, 0, 0]
     assert metrics["duplicate_rate"] == 0
     twice = synthetic(np.zeros((4, 8, 8, 1)), np.arange(4))
-    assert card.public_metrics(twice, classes=10)["duplicate_rate"] == pytest.approx(0.75)
+    assert export.public_metrics(twice, classes=10)["duplicate_rate"] == pytest.approx(0.75)
 
 
 def test_a_card_without_privacy_says_so_everywhere():
@@ -90,7 +90,7 @@ def test_a_card_without_privacy_says_so_everywhere():
         config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10)
     )
     release = {"privacy": plan.statement.as_dict(), "weak": [], "name": "f00d"}
-    text = card.markdown(described(release))
+    text = export.markdown(described(release))
     assert "NO PRIVACY GUARANTEE" in text
     assert "NOT-private" in text
     assert "| guarantee | none |" in text
@@ -100,7 +100,7 @@ def test_a_card_without_privacy_says_so_everywhere():
 def test_a_weak_plan_is_marked_in_json_and_markdown():
     weak = {**formal(), "weak": ["This plan can only make noise."]}
     assert described(weak)["weak"] == ["This plan can only make noise."]
-    assert "**Weak:** This plan can only make noise." in card.markdown(described(weak))
+    assert "**Weak:** This plan can only make noise." in export.markdown(described(weak))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_weak_plan_is_marked_in_json_and_markdown():
 )
 def test_the_front_matter_is_yaml_whatever_the_licence(licence):
     profile = PROFILE.model_copy(update={"licence": licence})
-    text = card.markdown(
-        card.card(
+    text = export.markdown(
+        export.card(
             dataset="d", client="c", generator="gan", release=formal(), data=data(), profile=profile
         )
     )
@@ -153,7 +153,7 @@ def test_the_grid_shows_images_of_any_number_of_channels(channels, shown):
 
 def with_names(names):
     profile = PROFILE.model_copy(update={"classes": 4, "class_names": names})
-    return card.card(
+    return export.card(
         dataset="skin",
         client="c0",
         generator="dp_moments",

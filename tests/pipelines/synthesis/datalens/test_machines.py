@@ -67,7 +67,7 @@ def test_two_processes_vote_as_one_and_go_on_from_its_checkpoint(helper, shard, 
         group.poll(*fakes(7), 1)  # elsewhere, and back
         group.load(tmp_path)
         assert group.poll(*fakes(2), 2).tobytes() == sums[2].tobytes()
-        assert len(group.own.blocks) == 2  # and the third is the helper's
+        assert len(group.local.blocks) == 2  # and the third is the helper's
     assert helper.wait(timeout=30) == 0
 
 
