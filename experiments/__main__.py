@@ -1,18 +1,22 @@
-"""The paper's experiments, Tables II to V and Figures 2 to 4, and two of our own, `roads` and `newcomers`: each by one
-command.
+"""Measures the paper's Tables II to V and Figures 2 to 4, and two studies of this project.
+
+The two studies are `roads` and `newcomers`. Each experiment is one command:
 
     python -m experiments table2 --datasets mnist --seeds 0 --images ../archives
     make table2 ARGS="--datasets mnist --seeds 0 --generators dp_moments"
 
-Each run is a `dvc exp run` in the workspace, one after the other: a day or more for a table of 28x28 images on two
-cores. A run's figures are kept in experiments/results when it is done, and only what is missing, or was measured under
-other parameters, runs again; after a change of code, remove its file there. Then NAME.csv, NAME.md and NAME.png are
-written from all runs kept under today's parameters. Figure 3 is the picture of Table V. params.yaml must be committed,
-and is put back. Every run spends: the clients' ledgers enter its releases.
+Each run is one `dvc exp run` in the workspace, one after the other. A table of 28x28 images takes
+a day or more on two cores. When a run is done, its figures are stored in experiments/results. Only
+runs that are missing there, or that were measured under other parameters, run again. After a
+change of code, remove the experiment's file there.
 
-What is kept are accuracies on the clients' private test parts, each client's and means over them: an experimenter's
-view, in a folder that Git tracks. For public benchmark data sets that tells nobody anything. Data that is really
-private is refused unless --publish-private says that it is meant.
+Then NAME.csv, NAME.md and NAME.png are written from all runs stored under today's parameters.
+Figure 3 is the picture of Table V. params.yaml must be committed; it is restored after each run.
+Every run spends privacy budget: the clients' ledgers enter its releases.
+
+The stored figures are accuracies on the clients' private test parts, by client and as means. They
+are an experimenter's view, in a folder that Git tracks. For public benchmark data sets they reveal
+nothing. Private data is refused, unless --publish-private says that it is meant.
 """
 
 import argparse
@@ -21,7 +25,8 @@ import signal
 from tqdm import tqdm
 
 from experiments import catalogue, parameters, runner, store
-from experiments.plans import PRIVATE, STORES, Asked
+from experiments.plans import PRIVATE, STORES, Request
+from experiments.summaries import by
 from pipelines import config
 from pipelines.config.dp import DP_BASELINES
 from pipelines.errors import UserError, told_in_a_sentence
@@ -32,6 +37,76 @@ INTERRUPTED = (
 
 
 def main() -> None:
+    """Reads the command line, measures what is missing, and writes the pages.
+
+    Raises:
+        SystemExit: The command line, the parameters or a run are refused; it says why in a
+            sentence.
+    """
+    given = _parser().parse_args()
+    with told_in_a_sentence(interrupted=INTERRUPTED):
+        params = config.load()
+        _check(params, given)
+        request = Request(
+            datasets=tuple(given.datasets),
+            seeds=tuple(given.seeds),
+            clients=tuple(params.clients),
+            images=given.images,
+            generators=tuple(name for name in PRIVATE if name in given.generators),
+        )
+        runner.check_committed()
+        measure(catalogue.EXPERIMENTS[given.name].store, request, params)
+        publish(given.name, params)
+
+
+def measure(name: str, request: Request, params: config.Params) -> None:
+    """Makes the runs of a plan that are not stored under their settings, and stores them.
+
+    Args:
+        name: Name of the store and of its plan, a key of `plans.STORES`.
+        request: The command line's data sets, seeds, clients and generators.
+        params: The parameters of params.yaml, without overrides.
+
+    Raises:
+        UserError: A run failed, or a file cannot be read.
+    """
+    # This import takes seconds for torch, which a refusal need not wait for.
+    from experiments import collect
+
+    stored = store.kept(name)
+    missing = []
+    for run in STORES[name](request):
+        settings = parameters.settings(params, run)
+        if not store.found(stored, run, settings):
+            missing.append((run, settings))
+    bar = tqdm(missing, desc=name, mininterval=1)
+    for run, settings in bar:
+        experiment = f"{name}-{run.name}-{settings['parameters']}"
+        with runner.restored():
+            runner.reproduce(experiment, run, bar.set_postfix_str)
+            figures = collect.figures(parameters.resolved(params, run.overrides), run)
+        store.keep(name, run, settings, figures)
+
+
+def publish(name: str, params: config.Params) -> None:
+    """Writes the table, page and picture from all runs stored under today's parameters."""
+    origin = catalogue.EXPERIMENTS[name].store
+    stored = store.kept(origin)
+    datasets = tuple(name for name in by(stored, "dataset") if name in params.profiles)
+    request = Request(datasets, tuple(by(stored, "seed")), tuple(params.clients))
+    rows = []
+    for run in STORES[origin](request):
+        row = store.found(stored, run, parameters.settings(params, run))
+        if row:
+            rows.append(row)
+    if len(rows) < len(stored):
+        print(f"{len(stored) - len(rows)} runs kept under other parameters are left out.")
+    catalogue.write(name, sorted(rows, key=lambda row: (row["dataset"], row["seed"])))
+    print(f"{store.RESULTS}/{name}.md, .csv and .png: {len(rows)} runs")
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
@@ -51,65 +126,21 @@ def main() -> None:
     parser.add_argument(
         "--publish-private", action="store_true", help="also data sets that are no public benchmark"
     )
-    given = parser.parse_args()
-    with told_in_a_sentence(interrupted=INTERRUPTED):
-        params = config.load()
-        _check(params, given)
-        generators = tuple(name for name in PRIVATE if name in given.generators)
-        asked = Asked(
-            tuple(given.datasets),
-            tuple(given.seeds),
-            tuple(params.clients),
-            given.images,
-            generators,
-        )
-        runner.check_committed()
-        measure(catalogue.EXPERIMENTS[given.name].store, asked, params)
-        publish(given.name, params)
-
-
-def measure(name: str, asked: Asked, params: config.Params) -> None:
-    """Runs and keeps what of the plan is not kept under its settings."""
-    from experiments import collect  # torch and its metrics: seconds, that a refusal need not take
-
-    kept = store.kept(name)
-    planned = [(run, parameters.settings(params, run)) for run in STORES[name](asked)]
-    bar = tqdm([pair for pair in planned if not store.found(kept, *pair)], desc=name, mininterval=1)
-    for run, settings in bar:
-        with runner.restored():
-            runner.reproduce(
-                f"{name}-{run.name}-{settings['parameters']}", run, bar.set_postfix_str
-            )
-            figures = collect.figures(parameters.resolved(params, run.overrides), run)
-        store.keep(name, run, settings, figures)
-
-
-def publish(name: str, params: config.Params) -> None:
-    """Writes the table, page and picture from all runs kept under today's parameters."""
-    origin = catalogue.EXPERIMENTS[name].store
-    kept = store.kept(origin)
-    of = {field: tuple(dict.fromkeys(row[field] for row in kept)) for field in ("dataset", "seed")}
-    known = [dataset for dataset in of["dataset"] if dataset in params.profiles]
-    plan = STORES[origin](Asked(tuple(known), of["seed"], tuple(params.clients)))
-    rows = [
-        row for run in plan if (row := store.found(kept, run, parameters.settings(params, run)))
-    ]
-    if len(rows) < len(kept):
-        print(f"{len(kept) - len(rows)} runs kept under other parameters are left out.")
-    catalogue.write(name, sorted(rows, key=lambda row: (row["dataset"], row["seed"])))
-    print(f"{store.RESULTS}/{name}.md, .csv and .png: {len(rows)} runs")
+    return parser
 
 
 def _check(params: config.Params, given: argparse.Namespace) -> None:
+    """Refuses data sets and seeds that cannot be measured or may not be published."""
     for dataset in given.datasets:
         if dataset not in params.profiles:
             raise UserError(
-                f"The '--datasets' argument must be of {list(params.profiles)}. Got {dataset!r} instead."
+                f"The '--datasets' argument must be of {list(params.profiles)}. "
+                f"Got {dataset!r} instead."
             )
         if not params.profiles[dataset].is_public and not given.publish_private:
             raise UserError(
-                f"{dataset} is no public benchmark: its clients' scores would stand in {store.RESULTS}, which Git "
-                "tracks. --publish-private says that this is meant."
+                f"{dataset} is no public benchmark: its clients' scores would stand in "
+                f"{store.RESULTS}, which Git tracks. --publish-private says that this is meant."
             )
         if given.name == "roads":
             for algorithm in DP_BASELINES:
@@ -120,9 +151,8 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    for ending in (
-        signal.SIGTERM,
-        signal.SIGINT,
-    ):  # SIGINT is ignored in what a script has put in the background
-        signal.signal(ending, signal.default_int_handler)  # params.yaml is put back then, too
+    # A script's background command ignores SIGINT. With these handlers params.yaml is restored
+    # after either signal.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

@@ -1,4 +1,4 @@
-"""The experiments by name: whose runs, which table, which page, which picture."""
+"""Lists the experiments by name, with their runs, table, page and picture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from pipelines.reporting import canvas
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment and what is shown of it.
+    """Describes one experiment and what is shown of it.
 
     Attributes:
-        store: Whose plan is run and kept (`plans.STORES`). Table IV and Fig. 4 read the runs of
-            Table II.
+        store: The plan that is run and stored (`plans.STORES`). Table IV and Fig. 4 read the
+            runs of Table II.
         title: Heading of its page; the page's notes are notes/NAME.md.
-        table: Makes the rows of its table from kept runs.
+        table: Makes the rows of its table from stored runs.
         columns: Columns of its page.
-        picture: Draws the picture from those rows and the kept runs.
+        picture: Draws the picture from those rows and the stored runs.
     """
 
     store: str
@@ -92,7 +92,7 @@ EXPERIMENTS = {
 
 
 def write(name: str, rows: list[dict]) -> None:
-    """Writes NAME.csv, NAME.md and NAME.png into the folder of results, from kept runs."""
+    """Writes NAME.csv, NAME.md and NAME.png into the folder of results, from stored runs."""
     experiment = EXPERIMENTS[name]
     table = experiment.table(rows)
     seeds = {}

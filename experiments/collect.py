@@ -1,7 +1,7 @@
-"""Collects what is kept of a finished run: figures of its methods by client.
+"""Collects what is stored of a finished run: figures of its methods by client.
 
-Images, models and labels are never kept. Inception scores are taken under a judge, a classifier
-trained on the real pool: an experimenter's instrument, which has seen every client's records.
+Images, models and labels are never stored. Inception scores are taken with a judge, a classifier
+trained on the real pool. It is an experimenter's instrument, which has seen every client's records.
 Nothing of it may leave.
 """
 
@@ -24,7 +24,8 @@ from pipelines.reporting import collect
 from pipelines.training import classifier, classify
 from pipelines.training.tensors import device, state_of, with_state
 
-STUDY = ("algorithms", "labels", "skipped", "cells")  # kept of results.json of new clients
+# These fields of a new-clients study's results.json are stored.
+STUDY = ("algorithms", "labels", "skipped", "cells")
 COST = ("rounds", "bytes_down", "bytes_up", "seconds", "seconds_at_home")
 JUDGE_RECIPE = {"epochs": 4, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
 JUDGE_SEED = 0
@@ -35,7 +36,7 @@ def figures(params: Params, run: Run) -> dict:
 
     Args:
         params: The run's own parameters, overrides included.
-        run: What the run trained, and what is kept of it.
+        run: What the run trained, and what is stored of it.
 
     Returns:
         {"methods": {METHOD: see `_method`}}, and what else the run asks for: "shared_per_round" and
@@ -45,27 +46,28 @@ def figures(params: Params, run: Run) -> dict:
         UserError: A file is missing or cannot be read.
     """
     folders = collect.method_folders(params, run.dataset)
-    kept_figures = {
-        "methods": {method: _method(folders[method], run.rounds) for method in run.methods}
-    }
+    stored = {"methods": {}}
+    for method in run.methods:
+        stored["methods"][method] = _method(folders[method], run.rounds)
     generators = params.synthesis.generators
     if run.rounds:
-        kept_figures["shared_per_round"] = {
-            name: _shared(params, run.dataset, name) for name in generators
-        }
-        kept_figures["query_per_round"] = {name: _query(run.dataset, name) for name in generators}
+        stored["shared_per_round"] = {}
+        stored["query_per_round"] = {}
+        for name in generators:
+            stored["shared_per_round"][name] = _shared(params, run.dataset, name)
+            stored["query_per_round"][name] = _query(run.dataset, name)
     if run.fidelity:
-        kept_figures["fidelity"] = _fidelity(params, run.dataset)
+        stored["fidelity"] = _fidelity(params, run.dataset)
     if run.newcomers:
         (generator,) = generators
-        kept_figures["newcomers"] = _newcomers(run.dataset, generator)
-    return kept_figures
+        stored["newcomers"] = _newcomers(run.dataset, generator)
+    return stored
 
 
 def trained_judge(params: Params, dataset: str) -> nn.Module:
     """Returns the data set's own network, trained on the real pool, last iterate.
 
-    It is trained once for a pool and kept in `.scratch`, which Git ignores.
+    It is trained once for a pool and stored in `.scratch`, which Git ignores.
     """
     pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
     network = classify.new(params.profiles[dataset], JUDGE_SEED, device(params.device))
@@ -88,30 +90,40 @@ def _method(folder: Path, rounds: bool) -> dict:
     content = read_json(folder / "results.json")
     cost = read_json(folder / paths.COST)
     names = ["candidates", *(metric.best_key for metric in METRICS), "epsilon_max", "guarantee"]
-    method = {name: content[name] for name in names} | {name: cost[name] for name in COST}
+    method = {}
+    for name in names:
+        method[name] = content[name]
+    for name in COST:
+        method[name] = cost[name]
     for name in ("round", "mean_accuracy"):
         method[f"selected_{name}"] = content["selected"][name]
     method["upper_bound"] = content.get("upper_bound", False)
     if rounds:
-        rows = read_csv(folder / "rounds.csv")
-        method["curve"] = [_point(row) for row in rows if row["accuracy_after"]]
-    clients = {name: _client_scores(scored) for name, scored in content["clients"].items()}
-    return {**method, "clients": clients}
+        method["curve"] = _curve(folder / "rounds.csv")
+    method["clients"] = {}
+    for name, scored in content["clients"].items():
+        method["clients"][name] = _client_scores(scored)
+    return method
 
 
-def _point(row: dict) -> dict[str, float]:
-    """Returns one fine-tuned round of a curve."""
-    return {name: float(row[name]) for name in ("round", "accuracy_after")}
+def _curve(path: Path) -> list[dict[str, float]]:
+    """Returns the rounds that were fine-tuned, with their accuracy."""
+    curve = []
+    for row in read_csv(path):
+        if row["accuracy_after"]:
+            accuracy = float(row["accuracy_after"])
+            curve.append({"round": float(row["round"]), "accuracy_after": accuracy})
+    return curve
 
 
 def _client_scores(scored: dict) -> dict[str, float]:
-    """Returns the kept scores of one client, from its part of results.json."""
-    kept_scores = dict(scored["after"])
+    """Returns the stored scores of one client, from its part of results.json."""
+    client_scores = dict(scored["after"])
     for name, value in scored["before"].items():
-        kept_scores[f"{name}_before"] = value
-    kept_scores["global_before"] = scored["global_before"]
-    kept_scores["global_after"] = scored["global_after"]
-    return kept_scores
+        client_scores[f"{name}_before"] = value
+    client_scores["global_before"] = scored["global_before"]
+    client_scores["global_after"] = scored["global_after"]
+    return client_scores
 
 
 def _newcomers(dataset: str, generator: str) -> dict:
@@ -124,10 +136,13 @@ def _newcomers(dataset: str, generator: str) -> dict:
 
 def _shared(params: Params, dataset: str, generator: str) -> list[float]:
     """Returns PPPFL's accuracy on the global test set before the first round and after each."""
-    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz")
+    test_images = labelled_images.load(paths.prepared(dataset) / "test.npz")
     network = classify.new(params.profiles[dataset], 0, device(params.device))
     models = results.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
-    return [scores(with_state(network, model), everyone)["accuracy"] for model in models]
+    accuracies = []
+    for model in models:
+        accuracies.append(scores(with_state(network, model), test_images)["accuracy"])
+    return accuracies
 
 
 def _query(dataset: str, generator: str) -> list[float]:
@@ -147,15 +162,16 @@ def _fidelity(params: Params, dataset: str) -> dict:
         {GENERATOR: {CLIENT: see `_client_fidelity`}}.
     """
     judge = trained_judge(params, dataset)
-    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz")
+    test_images = labelled_images.load(paths.prepared(dataset) / "test.npz")
     by_generator = {}
     for generator in params.synthesis.generators:
-        by_generator[generator] = {
-            client: _client_fidelity(dataset, judge, client, generator) for client in params.clients
-        }
+        by_generator[generator] = {}
+        for client in params.clients:
+            fidelity = _client_fidelity(dataset, judge, client, generator)
+            by_generator[generator][client] = fidelity
     return {
-        "judge_accuracy": scores(judge, everyone)["accuracy"],
-        "inception_score_real": inception_score(judge, everyone),
+        "judge_accuracy": scores(judge, test_images)["accuracy"],
+        "inception_score_real": inception_score(judge, test_images),
         "clients": by_generator,
     }
 
@@ -165,8 +181,8 @@ def _client_fidelity(
 ) -> dict[str, float]:
     """Returns a set's shown image metrics with their floors, and its score under the judge."""
     quality = read_json(paths.quality(dataset, client, generator) / "quality.json")
-    made = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz")
+    images = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz")
     fidelity = {}
     for name in image_quality.shown_fields():
         fidelity[name] = np.nan if quality[name] is None else quality[name]
-    return {**fidelity, "inception_score": inception_score(judge, made)}
+    return {**fidelity, "inception_score": inception_score(judge, images)}

@@ -1,10 +1,10 @@
-"""An experiment's page in Markdown: its notes, a table per data set, the picture.
+"""Writes an experiment's page in Markdown: its notes, a table per data set, the picture.
 
 The notes say how the figures were made, and why the paper's beside them do not compare. They are
 the files notes/NAME.md; what several pages say stands in notes/shared/.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -231,14 +231,19 @@ def _made(columns: Columns) -> list[Column]:
 
 
 def _has_figures(column: Column, rows: list[dict]) -> bool:
-    """Returns whether to show a column: one of SHOWN_WHERE_KEPT only if any run kept its figure."""
+    """Returns whether to show a column: one of SHOWN_WHERE_KEPT only if any run has its figure."""
     header, show = column
     return header not in SHOWN_WHERE_KEPT or any(show(row) != "–" for row in rows)
 
 
 def _table(columns: list[Column], rows: list[dict]) -> str:
     """Returns a table in Markdown."""
-    lines = [[header for header, _ in columns], ["---"] * len(columns)]
+    lines = [_line(header for header, _ in columns), _line(["---"] * len(columns))]
     for row in rows:
-        lines.append([str(show(row)) for _, show in columns])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        lines.append(_line(str(show(row)) for _, show in columns))
+    return "\n".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    """Returns one line of a table."""
+    return f"| {' | '.join(cells)} |"

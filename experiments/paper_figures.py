@@ -1,15 +1,16 @@
-"""The PPPFL paper's Tables II to V, as printed: (BMT-F1, BMTA) unless said otherwise.
+"""Holds the PPPFL paper's Tables II to V, as printed: (BMT-F1, BMTA) unless said otherwise.
 
-BMTA is the largest over rounds of the clients' mean test accuracy. The paper's own code takes that accuracy from the
-last mini-batch of a shuffled loader; 12 of the 14 BMTA figures of PPPFL and FedMeta are multiples of 1/150, as five
-last batches of 30 images would give, and 2 of the 51 others are.
+BMTA is the largest over rounds of the clients' mean test accuracy. The paper's own code takes that
+accuracy from the last mini-batch of a shuffled loader. 12 of the 14 BMTA figures of PPPFL and
+FedMeta are multiples of 1/150, as five last batches of 30 images would give. Of the 51 other
+figures 2 are.
 """
 
 _DATASETS = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 
 
 def _table(rows: dict[str, tuple]) -> dict[str, dict[str, tuple]]:
-    """{row: {data set: figures}}."""
+    """Returns {row: {data set: figures}} from figures in the order of the data sets."""
     return {name: dict(zip(_DATASETS, figures)) for name, figures in rows.items()}
 
 
@@ -23,7 +24,8 @@ TABLE2 = _table(
         "pppfl": ((0.9420, 0.9640), (0.8622, 0.9199), (0.7163, 0.8000), (0.3526, 0.4800)),
     }
 )
-TABLE3 = _table(  # BMTA alone; no CIFAR-100
+# The paper prints BMTA alone here, and has no CIFAR-100.
+TABLE3 = _table(
     {
         "fedavg": ((None, 0.9400), (None, 0.7893), (None, 0.5521)),
         "fednova": ((None, 0.8386), (None, 0.7782), (None, 0.5724)),
@@ -67,15 +69,22 @@ TABLE4 = _table(
         ),
     }
 )
-TABLE5 = {  # the data set is not named: {epsilons: (BMT-F1, BMTA, inception score, FID)}
+# {epsilons: (BMT-F1, BMTA, inception score, FID)}. The paper does not name the data set.
+TABLE5 = {
     "1-5": (0.7454, 0.8133, 1.2242, 407.55),
     "6-10": (0.7940, 0.8400, 1.8100, 249.05),
     "inf": (0.8199, 0.8533, 2.9442, 49.96),
 }
-FIGURE4 = {"spearman": -0.90, "clients": 5}  # of gain and local accuracy, one run
+# Rank correlation of gain and local accuracy in one run.
+FIGURE4 = {"spearman": -0.90, "clients": 5}
 
 
 def beside(figures: tuple | None) -> dict:
-    """As columns; empty where the paper has none."""
+    """Returns (BMT-F1, BMTA) as columns, which are None if the paper has no figures.
+
+    Example:
+        >>> beside(TABLE3["pppfl"]["mnist"])
+        {'published_bmta': 0.9466, 'published_bmt_f1': None}
+    """
     bmt_f1, bmta = figures or (None, None)
     return {"published_bmta": bmta, "published_bmt_f1": bmt_f1}

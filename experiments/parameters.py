@@ -1,4 +1,4 @@
-"""The parameters of a run: those of params.yaml with its overrides, as `dvc exp run -S` will put them there."""
+"""Derives the parameters of a run: params.yaml with the overrides of `dvc exp run -S`."""
 
 import hashlib
 import json
@@ -13,7 +13,9 @@ from pipelines.errors import UserError
 from pipelines.files import standard
 from pipelines.synthesis import base
 
-APART = (  # in a run's name, of no weight for its figures, or below
+# These overrides are left out of a run's settings. They stand in its name, have no influence on its
+# figures, or are part of the digest.
+APART = (
     "seed",
     "datasets",
     "prepare.root",
@@ -23,14 +25,17 @@ APART = (  # in a run's name, of no weight for its figures, or below
     "baselines.fedmeta.rounds",
     "baselines.fedavg.rounds",
 )
-UNSEEN = {"shared_every"}  # of a method's settings: what it adds stands in no table
+# The figures that these settings of a method add stand in no table.
+UNSEEN = {"shared_every"}
+# The figures of a run depend on these fields of its data set's profile.
+PROFILE = ("source", "shape", "classes", "classifier", "augmentation", "images")
 
 
 def resolved(params: Params, overrides: dict[str, object]) -> Params:
-    """`params` with dotted keys replaced, checked anew.
+    """Returns the parameters with dotted keys replaced, validated again.
 
     Raises:
-        UserError: a key that is not there, or a value that may not be.
+        UserError: A key does not exist, or its value is not valid.
     """
     content = params.model_dump()
     for key, value in overrides.items():
@@ -42,92 +47,120 @@ def resolved(params: Params, overrides: dict[str, object]) -> Params:
 
 
 def arguments(overrides: dict[str, object]) -> list[str]:
-    """For the command line of `dvc exp run`, in Hydra's grammar."""
-    return [part for key, value in overrides.items() for part in ("-S", f"{key}={_text(value)}")]
+    """Returns overrides as arguments of `dvc exp run`, in Hydra's grammar.
+
+    Example:
+        >>> arguments({"meta.ema": True, "datasets": ["mnist"], "partition.small": None})
+        ['-S', 'meta.ema=true', '-S', "datasets=['mnist']", '-S', 'partition.small=null']
+    """
+    words = []
+    for key, value in overrides.items():
+        words += ["-S", f"{key}={_text(value)}"]
+    return words
 
 
 def settings(params: Params, run: Run) -> dict:
-    """What tells two runs of one name apart: the overrides, and a digest of all that the run's figures depend on."""
+    """Returns what tells two runs of one name apart.
+
+    Args:
+        params: The parameters of params.yaml, without overrides.
+        run: A planned run.
+
+    Returns:
+        The overrides but APART, and "parameters", a digest of all that the figures depend on.
+    """
     overrides = {key: value for key, value in run.overrides.items() if key not in APART}
     blocks = json.dumps(standard(_blocks(resolved(params, run.overrides), run)), sort_keys=True)
     return standard({**overrides, "parameters": hashlib.sha256(blocks.encode()).hexdigest()[:16]})
 
 
 def _blocks(params: Params, run: Run) -> dict:
+    """Returns all parameters and versions that the figures of a run depend on."""
     profile = params.profiles[run.dataset].model_dump()
-    trained = {
-        target.partition(f"@{run.dataset}-")[2]
-        for target in run.targets
-        if target.startswith("train_baseline")
+    blocks = {
+        "clients": {},
+        "privacy": params.privacy.model_dump(),
+        "partition": params.partition.model_dump(),
+        "test_fraction": params.prepare.test_fraction,
+        "profile": {field: profile[field] for field in PROFILE},
+        "training": _trainings(params, run, ["meta", "fine_tune", *_baselines(run)]),
+        "generators": {},
+        "versions": {},
+        "quality": params.quality.model_dump() if run.fidelity else None,
     }
-    generators = params.synthesis.generators
-    noisy = [
-        target.rpartition("-")[2]
-        for target in run.targets
-        if target.startswith("train_dp_baseline")
-    ]
-    return (
-        _noisy(params, run, noisy)
-        | _newcomers(params, run)
-        | {
-            "clients": {name: client.model_dump() for name, client in params.clients.items()},
-            "privacy": params.privacy.model_dump(),
-            "partition": params.partition.model_dump(),
-            "test_fraction": params.prepare.test_fraction,
-            "profile": {
-                key: profile[key]
-                for key in ("source", "shape", "classes", "classifier", "augmentation", "images")
-            },
-            "training": {
-                name: _training(params, run, name)
-                for name in ("meta", "fine_tune", *sorted(trained))
-            },
-            "generators": {
-                name: params.generator(run.dataset, name).model_dump() for name in generators
-            },
-            "versions": {name: base.load(name).VERSION for name in generators},
-            "quality": params.quality.model_dump() if run.fidelity else None,
-        }
-    )
+    for name, client in params.clients.items():
+        blocks["clients"][name] = client.model_dump()
+    for name in params.synthesis.generators:
+        blocks["generators"][name] = params.generator(run.dataset, name).model_dump()
+        blocks["versions"][name] = base.load(name).VERSION
+    return blocks | _noisy_blocks(params, run) | _newcomers_blocks(params, run)
 
 
-def _noisy(params: Params, run: Run, algorithms: list[str]) -> dict:
-    """What only runs with noisy training depend on."""
+def _baselines(run: Run) -> list[str]:
+    """Returns the baselines that a run trains, sorted, each once."""
+    names = set()
+    for target in run.targets:
+        if target.startswith("train_baseline"):
+            names.add(target.partition(f"@{run.dataset}-")[2])
+    return sorted(names)
+
+
+def _noisy_blocks(params: Params, run: Run) -> dict:
+    """Returns what only the figures of noisy training depend on."""
+    algorithms = []
+    for target in run.targets:
+        if target.startswith("train_dp_baseline"):
+            algorithms.append(target.rpartition("-")[2])
     if not algorithms:
         return {}
-    from pipelines.federation import noisy_run  # torch: seconds, that a refusal need not take
+    # This import takes seconds for torch, which a refusal need not wait for.
+    from pipelines.federation import noisy_run
 
-    trained = {name: _training(params, run, name) for name in algorithms}
-    versions = {
-        name: noisy_run.family(params.training(run.dataset, name)).VERSION for name in algorithms
-    }
+    versions = {}
+    for name in algorithms:
+        versions[name] = noisy_run.family(params.training(run.dataset, name)).VERSION
     return {
         "public_fraction": params.public_fraction(run.dataset),
-        "noisy": trained,
+        "noisy": _trainings(params, run, algorithms),
         "noisy_versions": versions,
     }
 
 
-def _newcomers(params: Params, run: Run) -> dict:
-    """What only runs with clients held out depend on."""
+def _newcomers_blocks(params: Params, run: Run) -> dict:
+    """Returns what only the figures of clients that were held out depend on."""
     if not run.newcomers:
         return {}
-    settings = params.training(run.dataset, "new_clients")
-    handed = {name: _training(params, run, methods.block(name)) for name in settings.algorithms}
-    return {"newcomers": settings.model_dump(), "handed_out": handed}
+    study = params.training(run.dataset, "new_clients")
+    trainings = {}
+    for name in study.algorithms:
+        trainings[name] = _training(params, run, methods.block(name))
+    return {"newcomers": study.model_dump(), "handed_out": trainings}
+
+
+def _trainings(params: Params, run: Run, names: list[str]) -> dict[str, dict]:
+    """Returns the training settings by name."""
+    return {name: _training(params, run, name) for name in names}
 
 
 def _training(params: Params, run: Run, name: str) -> dict:
+    """Returns the settings of one training on the run's data set."""
     return params.training(run.dataset, name).model_dump(exclude=UNSEEN)
 
 
 def _replaced(node: dict, path: list[str], value: object, key: str) -> dict:
+    """Returns a nested dict with the value at the end of a path replaced.
+
+    Raises:
+        UserError: The path does not exist; the sentence names the whole key.
+    """
     if not isinstance(node, dict) or path[0] not in node:
         raise UserError(f"The parameter {key!r} of an experiment is not there. (params.yaml)")
-    return {**node, path[0]: _replaced(node[path[0]], path[1:], value, key) if path[1:] else value}
+    rest = path[1:]
+    return {**node, path[0]: _replaced(node[path[0]], rest, value, key) if rest else value}
 
 
 def _text(value: object) -> str:
+    """Returns a value in Hydra's grammar."""
     if isinstance(value, list):
         return f"[{','.join(map(_text, value))}]"
     if isinstance(value, str):

@@ -1,6 +1,9 @@
-"""What each experiment runs, as plain data: what `dvc exp run -S` overrides, its targets, whose figures are read."""
+"""Plans the runs of each experiment as plain data.
 
-from collections.abc import Callable, Iterator
+A run has the overrides of `dvc exp run -S`, its targets, and the methods whose figures are read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -9,8 +12,10 @@ import numpy as np
 from pipelines import methods, seeds
 from pipelines.config.dp import DP_BASELINES
 
-EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)  # of the five clients: the paper says 1 to 10
-PRIVATE = ("dp_moments", "datalens")  # the quicker first
+# Epsilons of the five clients. The paper says 1 to 10.
+EPSILONS = (1.0, 3.0, 5.0, 8.0, 10.0)
+# Private generators, the quicker one first.
+PRIVATE = ("dp_moments", "datalens")
 FEDERATED = (
     "fedavg",
     "fednova",
@@ -22,23 +27,29 @@ FEDERATED = (
     "sda_fl",
 )
 OTHERS = ("pooled", "single")
-BESIDE = ("fedavg", "pooled", "local", "random_init")  # of the roads
-PUBLIC = 0.05  # of the training images, for the noisy algorithms that look at some
-NEWCOMERS = {  # rounds of the shared training: the paper's, and what it takes (benchmarks/outer_loop.py)
+# Methods without noise in the study of roads.
+BESIDE = ("fedavg", "pooled", "local", "random_init")
+# Fraction of the training images for the noisy algorithms that look at public ones.
+PUBLIC = 0.05
+# Rounds of the shared training: the paper's, and as many as it takes (benchmarks/outer_loop.py).
+NEWCOMERS = {
     "newcomers": 30,
     "newcomers 300 rounds": 300,
 }
-HANDED_OUT = {  # to newcomers; the last is the bar
+# Models that newcomers start from, by rounds. The others are compared with the last one.
+HANDED_OUT = {
     30: ("pppfl", "fedmeta", "fedavg", "pooled", "random_init"),
     300: ("pppfl", "fedavg", "pooled", "random_init"),
 }
-BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")  # none depends on a generator
+# None of these depends on a generator.
+BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")
 GROUPS = {
     "1-5": (1.0, 2.0, 3.0, 4.0, 5.0),
     "6-10": (6.0, 7.0, 8.0, 9.0, 10.0),
     "inf": (float("inf"),),
 }
-STABILISERS = {  # [ema, cosine] of PPPFL
+# (ema, cosine) of PPPFL.
+STABILISERS = {
     "neither": (False, False),
     "EMA": (True, False),
     "cosine": (False, True),
@@ -47,9 +58,16 @@ STABILISERS = {  # [ema, cosine] of PPPFL
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the command line asks for. clients: the roster of params.yaml. images: folder of raw files, or None for
-    the one that params.yaml names. generators: of PRIVATE, whose images are learnt from where a plan has them all."""
+class Request:
+    """Describes what the command line wants measured.
+
+    Attributes:
+        datasets: Names of data sets.
+        seeds: Seeds of the runs.
+        clients: Names of the clients in params.yaml.
+        images: Folder of raw files; None for the one that params.yaml names.
+        generators: Those of PRIVATE whose images are learnt from, if a plan has them all.
+    """
 
     datasets: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -60,10 +78,18 @@ class Asked:
 
 @dataclass(frozen=True)
 class Run:
-    """One `dvc exp run`.
+    """Describes one `dvc exp run`.
 
-    methods: whose scores are kept. rounds: also their curves. fidelity: also how good the synthetic images are.
-    newcomers: also what their models are worth to clients that were held out.
+    Attributes:
+        dataset: Name of the data set.
+        seed: Seed of the run.
+        variant: Tells the runs of a plan apart that share data set and seed.
+        overrides: {dotted key of params.yaml: value}.
+        targets: The stages to run.
+        methods: The methods whose scores are stored.
+        rounds: Store their curves as well.
+        fidelity: Store as well how close the synthetic images are to real ones.
+        newcomers: Store as well what the models are worth to clients that were held out.
     """
 
     dataset: str
@@ -78,93 +104,104 @@ class Run:
 
     @property
     def name(self) -> str:
+        """Returns the run's name, which is fit for a Git reference.
+
+        Example:
+            >>> Run("mnist", 0, "1-5, dp_moments", {}, (), ()).name
+            'mnist-1-5-dp_moments-seed0'
+        """
         words = "-".join(self.variant.replace(",", "").split())
         return "-".join(filter(None, [self.dataset, words, f"seed{self.seed}"]))
 
 
-def table2(asked: Asked) -> Iterator[Run]:
-    """Every method at the paper's setting on images of each private generator; the bounds, which read none, once."""
-    for generator in asked.generators:
+def table2(request: Request) -> Iterator[Run]:
+    """Yields every method at the paper's setting, on images of each private generator.
+
+    The bounds read no images, so they run with the first generator only.
+    """
+    for generator in request.generators:
         bounds = BOUNDS if generator == PRIVATE[0] else ()
-        yield from _all_methods(asked, generator, (*FEDERATED, *OTHERS, *bounds))
+        yield from _all_methods(request, generator, (*FEDERATED, *OTHERS, *bounds))
 
 
-def table3(asked: Asked) -> Iterator[Run]:
-    """The same on images of a GAN without privacy."""
-    yield from _all_methods(asked, "gan", (*FEDERATED, *OTHERS, "local", "random_init"))
+def table3(request: Request) -> Iterator[Run]:
+    """Yields every method at the paper's setting, on images of a GAN without privacy."""
+    yield from _all_methods(request, "gan", (*FEDERATED, *OTHERS, "local", "random_init"))
 
 
-def table5(asked: Asked) -> Iterator[Run]:
-    """PPPFL and its images, all clients' epsilons from one group; the partition of a seed is the same in each."""
-    for generator, dataset, seed in _by_generator(asked):
+def table5(request: Request) -> Iterator[Run]:
+    """Yields PPPFL and its images, with all clients' epsilons from one group.
+
+    The partition of a seed is the same in each group.
+    """
+    for generator, dataset, seed in _by_generator(request):
+        checks = _targets("check_quality", dataset, request.clients, f"-{generator}")
         for group, values in GROUPS.items():
             order = np.random.default_rng(seeds.derive(seed, "table5", group)).permutation(values)
-            budgets = dict(zip(asked.clients, cycle(map(float, order))))
-            overrides = {
-                **_setting(asked, dataset, seed, (generator,), budgets),
-                "fine_tune.every": None,
-            }
-            checks = (f"check_quality@{dataset}-{client}-{generator}" for client in asked.clients)
-            targets, reported = (*_pppfl(dataset, (generator,)), *checks), _reported((generator,))
+            budgets = dict(zip(request.clients, cycle(map(float, order))))
+            overrides = _setting(request, dataset, seed, generator, budgets)
+            overrides["fine_tune.every"] = None
             yield Run(
                 dataset,
                 seed,
                 of_images(generator, group),
                 overrides,
-                targets,
-                reported,
+                targets=(_fine_tune(dataset, generator), *checks),
+                methods=_reported(generator),
                 fidelity=True,
             )
 
 
-def figure2(asked: Asked) -> Iterator[Run]:
-    """PPPFL with and without each of its stabilisers."""
-    for generator, dataset, seed in _by_generator(asked):
+def figure2(request: Request) -> Iterator[Run]:
+    """Yields PPPFL with and without each of its stabilisers."""
+    for generator, dataset, seed in _by_generator(request):
         for name, (ema, cosine) in STABILISERS.items():
-            switches = {"meta.ema": ema, "meta.cosine": cosine, "fine_tune.every": 10}
-            overrides = {**_setting(asked, dataset, seed, (generator,)), **switches}
-            targets, reported = _pppfl(dataset, (generator,)), _reported((generator,))
+            overrides = _setting(request, dataset, seed, generator)
+            overrides |= {"meta.ema": ema, "meta.cosine": cosine, "fine_tune.every": 10}
             yield Run(
-                dataset, seed, of_images(generator, name), overrides, targets, reported, rounds=True
+                dataset,
+                seed,
+                of_images(generator, name),
+                overrides,
+                targets=(_fine_tune(dataset, generator),),
+                methods=_reported(generator),
+                rounds=True,
             )
 
 
-def roads(asked: Asked) -> Iterator[Run]:
-    """PPPFL and its images against federated noisy training, from equal budgets."""
-    for dataset, seed in _cells(asked):
-        overrides = {
-            **_setting(asked, dataset, seed, (PRIVATE[0],)),
+def roads(request: Request) -> Iterator[Run]:
+    """Yields PPPFL and its images beside federated noisy training, from equal budgets."""
+    generator = PRIVATE[0]
+    for dataset, seed in _cells(request):
+        overrides = _setting(request, dataset, seed, generator)
+        overrides |= {
             "prepare.public_fraction": PUBLIC,
             "dp_baselines.algorithms": list(DP_BASELINES),
             "baselines.algorithms": list(BESIDE),
             "fine_tune.every": None,
         }
-        noisy = (f"train_dp_baseline@{dataset}-{name}" for name in DP_BASELINES)
         targets = (
-            *_pppfl(dataset, (PRIVATE[0],)),
-            *(f"train_baseline@{dataset}-{name}" for name in BESIDE),
-            *noisy,
+            _fine_tune(dataset, generator),
+            *_targets("train_baseline", dataset, BESIDE),
+            *_targets("train_dp_baseline", dataset, DP_BASELINES),
         )
-        yield Run(
-            dataset,
-            seed,
-            "roads",
-            overrides,
-            targets,
-            (*_reported((PRIVATE[0],), *BESIDE), *DP_BASELINES),
-        )
+        reported = (*_reported(generator, BESIDE), *DP_BASELINES)
+        yield Run(dataset, seed, "roads", overrides, targets, reported)
 
 
-def newcomers(asked: Asked) -> Iterator[Run]:
-    """Clients held out in their turn, who adapt a model of the others' images with few labels of their own."""
+def newcomers(request: Request) -> Iterator[Run]:
+    """Yields runs in which each held-out client adapts a model of the others' images.
+
+    It has few labels of its own.
+    """
     generator = PRIVATE[0]
     for variant, rounds in NEWCOMERS.items():
-        for dataset, seed in _cells(asked):
-            overrides = {
-                **_setting(asked, dataset, seed, (generator,)),
-                **dict.fromkeys(
-                    ("meta.rounds", "baselines.fedmeta.rounds", "baselines.fedavg.rounds"), rounds
-                ),
+        for dataset, seed in _cells(request):
+            overrides = _setting(request, dataset, seed, generator)
+            overrides |= {
+                "meta.rounds": rounds,
+                "baselines.fedmeta.rounds": rounds,
+                "baselines.fedavg.rounds": rounds,
                 "new_clients.algorithms": list(HANDED_OUT[rounds]),
             }
             yield Run(
@@ -172,18 +209,23 @@ def newcomers(asked: Asked) -> Iterator[Run]:
                 seed,
                 variant,
                 overrides,
-                (f"new_clients@{dataset}-{generator}",),
-                (),
+                targets=(f"new_clients@{dataset}-{generator}",),
+                methods=(),
                 newcomers=True,
             )
 
 
 def of_images(generator: str, name: str) -> str:
-    """A run's variant, where a plan has several on images of each generator."""
+    """Returns a run's variant, for a plan with several runs on images of each generator.
+
+    Example:
+        >>> of_images("dp_moments", "EMA")
+        'EMA, dp_moments'
+    """
     return f"{name}, {generator}"
 
 
-STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
+STORES: dict[str, Callable[[Request], Iterator[Run]]] = {
     "table2": table2,
     "table3": table3,
     "table5": table5,
@@ -193,61 +235,78 @@ STORES: dict[str, Callable[[Asked], Iterator[Run]]] = {
 }
 
 
-def _all_methods(asked: Asked, generator: str, algorithms: tuple[str, ...]) -> Iterator[Run]:
-    for dataset, seed in _cells(asked):
-        overrides = {
-            **_setting(asked, dataset, seed, (generator,)),
-            "baselines.algorithms": list(algorithms),
-        }
-        targets = (
-            *_pppfl(dataset, (generator,)),
-            *(f"train_baseline@{dataset}-{name}" for name in algorithms),
-        )
+def _all_methods(request: Request, generator: str, algorithms: tuple[str, ...]) -> Iterator[Run]:
+    """Yields PPPFL and the algorithms at the paper's setting, on images of one generator."""
+    for dataset, seed in _cells(request):
+        overrides = _setting(request, dataset, seed, generator)
+        overrides["baselines.algorithms"] = list(algorithms)
+        baselines = _targets("train_baseline", dataset, algorithms)
         yield Run(
-            dataset, seed, generator, overrides, targets, _reported((generator,), *algorithms)
+            dataset,
+            seed,
+            generator,
+            overrides,
+            targets=(_fine_tune(dataset, generator), *baselines),
+            methods=_reported(generator, algorithms),
         )
 
 
-def _cells(asked: Asked) -> Iterator[tuple[str, int]]:
-    """Every data set once before any seed twice."""
-    return ((dataset, seed) for seed in asked.seeds for dataset in asked.datasets)
+def _cells(request: Request) -> Iterator[tuple[str, int]]:
+    """Yields every data set once before any seed twice."""
+    for seed in request.seeds:
+        for dataset in request.datasets:
+            yield dataset, seed
 
 
-def _by_generator(asked: Asked) -> Iterator[tuple[str, str, int]]:
-    """The quicker generator's cells before any of the slower one."""
-    return ((generator, *cell) for generator in asked.generators for cell in _cells(asked))
+def _by_generator(request: Request) -> Iterator[tuple[str, str, int]]:
+    """Yields (generator, data set, seed), the quicker generator's before any of the slower one."""
+    for generator in request.generators:
+        for dataset, seed in _cells(request):
+            yield generator, dataset, seed
 
 
 def _setting(
-    asked: Asked,
+    request: Request,
     dataset: str,
     seed: int,
-    generators: tuple[str, ...],
+    generator: str,
     budgets: dict[str, float] | None = None,
 ) -> dict[str, object]:
-    """The paper's, where the parameters might say otherwise: label skew, no client cut small, budgets in 1 to 10."""
-    budgets = budgets or dict(zip(asked.clients, cycle(EPSILONS)))
-    return {
-        "seed": seed,
-        "datasets": [dataset],
-        **({"prepare.root": asked.images} if asked.images else {}),
+    """Returns the overrides of the paper's setting, where the parameters might say otherwise.
+
+    It has label skew, no client that is cut small, and budgets in 1 to 10.
+    """
+    overrides = {"seed": seed, "datasets": [dataset]}
+    if request.images:
+        overrides["prepare.root"] = request.images
+    overrides |= {
         "partition.scheme": "dirichlet",
         "partition.alpha": 0.5,
         "partition.small": None,
         "prepare.public_fraction": 0.0,
-        "dp_baselines.algorithms": ["dpsgd"],  # which runs only where it is a target
-        "synthesis.generators": list(generators),
-        **{f"clients.{client}.epsilon": epsilon for client, epsilon in budgets.items()},
+        # It runs only where it is a target.
+        "dp_baselines.algorithms": ["dpsgd"],
+        "synthesis.generators": [generator],
     }
+    budgets = budgets or dict(zip(request.clients, cycle(EPSILONS)))
+    for client, epsilon in budgets.items():
+        overrides[f"clients.{client}.epsilon"] = epsilon
+    return overrides
 
 
-def _pppfl(dataset: str, generators: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"fine_tune@{dataset}-{name}" for name in generators)
+def _targets(stage: str, dataset: str, names: Iterable[str], end: str = "") -> list[str]:
+    """Returns the stage's cells of one data set."""
+    return [f"{stage}@{dataset}-{name}{end}" for name in names]
 
 
-def _reported(generators: tuple[str, ...], *algorithms: str) -> tuple[str, ...]:
-    """The methods' names in the results, PPPFL first."""
-    found = [
-        name for algorithm in algorithms for name in methods.reported(algorithm, list(generators))
-    ]
-    return (*(f"pppfl/{name}" for name in generators), *found)
+def _fine_tune(dataset: str, generator: str) -> str:
+    """Returns the stage cell that PPPFL ends with."""
+    return f"fine_tune@{dataset}-{generator}"
+
+
+def _reported(generator: str, algorithms: Iterable[str] = ()) -> tuple[str, ...]:
+    """Returns the methods' names in the results, PPPFL first."""
+    names = [f"pppfl/{generator}"]
+    for algorithm in algorithms:
+        names += methods.reported(algorithm, [generator])
+    return tuple(names)

@@ -1,4 +1,4 @@
-"""The pictures: paired differences, curves over rounds, figures against epsilon, gains.
+"""Draws the pictures: paired differences, curves over rounds, figures against epsilon, gains.
 
 They draw Tables II to IV, Fig. 2, Table V with Fig. 3, Fig. 4 and the newcomers.
 """
@@ -19,13 +19,15 @@ from pipelines.reporting import canvas, new_clients_plot
 from pipelines.reporting.epsilon_plot import COLOURS
 from pipelines.reporting.findings import marked
 
-PANEL_HEIGHT = 3.0  # inches, of Table V
+# Height of a panel of Table V, in inches.
+PANEL_HEIGHT = 3.0
 
 
 def differences(table: list[dict], rows: list[dict]) -> Figure:
     """Draws each row's accuracy less `local`'s with its interval; a panel per data set."""
-    panels = by([row for row in table if row["over_local"] is not None], "dataset")
-    names = list(dict.fromkeys(_name(row) for shown in panels.values() for row in shown))
+    compared = [row for row in table if row["over_local"] is not None]
+    panels = by(compared, "dataset")
+    names = _names(panels)
     colours = _colours(table)
     drawn = canvas.figure(1.3 + 0.34 * len(names))
     panel_axes = drawn.subplots(1, max(len(panels), 1), squeeze=False)[0]
@@ -72,9 +74,13 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
 def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
     """Draws Fig. 2: two panels per data set and generator, means over seeds with a band.
 
-    The band reaches from the least to the most of the seeds.
+    The band reaches from the lowest to the highest of the seeds.
+
+    Args:
+        table: Rows of `variant_tables.figure2`.
+        rows: The stored runs.
     """
-    pairs = [pair for pair, _ in _lines(table)]
+    pairs = list(dict(_lines(table)))
     drawn = canvas.figure(3.2 * len(pairs))
     panels = drawn.subplots(len(pairs), 2, squeeze=False)
     for (shared, home), (dataset, generator) in zip(panels, pairs):
@@ -82,12 +88,13 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
         variants = variants_of(dataset_rows, generator, STABILISERS)
         for index, (variant, runs) in enumerate(variants.items()):
             style = {"color": COLOURS[index], "label": variant}
-            curves = [run["shared_per_round"][generator] for run in runs]
-            _banded(shared, range(len(curves[0])), curves, style)
-            points = [run["methods"][f"pppfl/{generator}"]["curve"] for run in runs]
-            numbers = [point["round"] for point in points[0]]
-            curves = [_accuracies(curve) for curve in points]
-            _banded(home, numbers, curves, style)
+            shared_curves = []
+            home_curves = []
+            for run in runs:
+                shared_curves.append(run["shared_per_round"][generator])
+                home_curves.append(_accuracies(run, generator))
+            _banded(shared, range(len(shared_curves[0])), shared_curves, style)
+            _banded(home, _fine_tuned_rounds(runs[0], generator), home_curves, style)
         title = f"{dataset}, {generator}: the shared model"
         canvas.label(shared, title, "round", "accuracy on the global test set")
         canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
@@ -142,14 +149,22 @@ def _published_field(field: str) -> str | None:
 
 def _against_groups(axes: Axes, rows: list[dict], field: str, style: dict) -> None:
     """Draws a line of one field against the groups of epsilons."""
-    groups = list(GROUPS)
-    places = [groups.index(row["epsilon"]) for row in rows]
-    axes.plot(places, [row[field] for row in rows], **style)
+    places = []
+    values = []
+    for row in rows:
+        places.append(list(GROUPS).index(row["epsilon"]))
+        values.append(row[field])
+    axes.plot(places, values, **style)
 
 
-def _accuracies(curve: list[dict]) -> list[float]:
-    """Returns the accuracies after fine-tuning of a kept curve."""
-    return [point["accuracy_after"] for point in curve]
+def _fine_tuned_rounds(run: dict, generator: str) -> list[float]:
+    """Returns the rounds of PPPFL that a stored run has fine-tuned."""
+    return [point["round"] for point in run["methods"][f"pppfl/{generator}"]["curve"]]
+
+
+def _accuracies(run: dict, generator: str) -> list[float]:
+    """Returns PPPFL's accuracies in those rounds."""
+    return [point["accuracy_after"] for point in run["methods"][f"pppfl/{generator}"]["curve"]]
 
 
 def _lines(table: list[dict]) -> list[tuple[tuple[str, str], list[dict]]]:
@@ -159,6 +174,14 @@ def _lines(table: list[dict]) -> list[tuple[tuple[str, str], list[dict]]]:
         for generator, shown in by(rows, "generator").items():
             lines.append(((dataset, generator), shown))
     return lines
+
+
+def _names(panels: dict[str, list[dict]]) -> list[str]:
+    """Returns the labels of the rows of all panels, in the order in which they first come."""
+    names = {}
+    for rows in panels.values():
+        names |= dict.fromkeys(map(_name, rows))
+    return list(names)
 
 
 def _name(row: dict) -> str:
@@ -194,6 +217,6 @@ def _banded(axes: Axes, x: Iterable[int], curves: list[list[float]], style: dict
     by_round = list(zip(*curves))
     axes.plot(x, [mean(list(values)) for values in by_round], **style)
     if len(curves) > 1:
-        low = [min(values) for values in by_round]
-        high = [max(values) for values in by_round]
+        low = list(map(min, by_round))
+        high = list(map(max, by_round))
         axes.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)

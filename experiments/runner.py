@@ -1,7 +1,7 @@
-"""One run after the other through `dvc exp run` in the workspace, params.yaml put back after each.
+"""Makes one run after the other with `dvc exp run` in the workspace, and restores params.yaml.
 
-Not `--queue` and not `--temp`: those run in a copy of what Git knows, without the raw images and the ledgers, and a
-release made there would not be entered here.
+`--queue` and `--temp` are not used. They run in a copy of what Git tracks, which has neither the
+raw images nor the ledgers. A release made there would not be entered here.
 """
 
 import os
@@ -24,7 +24,8 @@ LOGS = SCRATCH / "experiments"
 
 
 def check_committed() -> None:
-    """
+    """Refuses to start if params.yaml differs from its committed version.
+
     Raises:
         UserError: params.yaml has changes that are not committed, or there is no Git repository.
     """
@@ -35,14 +36,18 @@ def check_committed() -> None:
         raise UserError(f"An experiment needs the project's Git repository: {done.stderr.strip()}.")
     if done.stdout:
         raise UserError(
-            f"{PARAMS} has changes that are not committed: commit them, or undo them, before an experiment."
+            f"{PARAMS} has changes that are not committed: "
+            "commit them, or undo them, before an experiment."
         )
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """params.yaml is afterwards what it was, whatever happens within. DVC stages its changes, and leaves them staged
-    when it is killed: the next experiment would take them for the user's."""
+    """Restores params.yaml after its block, whatever happens within.
+
+    DVC stages its changes, and leaves them staged when it is killed. They are unstaged, too, or
+    the next experiment would take them for the user's.
+    """
     before = PARAMS.read_text()
     try:
         yield
@@ -52,61 +57,73 @@ def restored() -> Iterator[None]:
 
 
 def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:
-    """Runs it as DVC's experiment `name`, in place of an earlier one of that name; its overrides stay in params.yaml.
+    """Makes a run as a DVC experiment, in place of an earlier one of that name.
+
+    The run's overrides stay in params.yaml.
 
     Args:
-        show: told the name of each stage that begins.
+        name: Name of the experiment.
+        run: What to run, and with which overrides.
+        show: Is called with the name of each stage that begins.
 
     Raises:
-        UserError: DVC or one of its stages failed; all they said is in a file that the sentence names.
-        KeyboardInterrupt: DVC was told, and has ended.
+        UserError: DVC or one of its stages failed. The sentence names the file with all output.
+        KeyboardInterrupt: The run was interrupted, and DVC has ended.
     """
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    environment["PYTHONUNBUFFERED"] = "1"  # or its lines come when it has ended
-    subprocess.run(
-        [*DVC, "exp", "remove", name], capture_output=True, env=environment
-    )  # refused where there is none
+    environment = _environment()
+    # DVC refuses this command if there is no such experiment, which is no error here.
+    subprocess.run([*DVC, "exp", "remove", name], capture_output=True, env=environment)
     command = [*DVC, "exp", "run", "--name", name, *arguments(run.overrides), *run.targets]
     log = LOGS / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w") as kept:
+    with log.open("w") as file:
 
-        def heard(line: str) -> None:
-            kept.write(line)
+        def write_line(line: str) -> None:
+            file.write(line)
             if line.startswith("Running stage"):
                 show(line.split("'")[1])
 
-        code = _followed(command, environment, heard)
+        code = _run(command, environment, write_line)
     if code:
         raise UserError(
             f"{name} failed: {_complaint(log.read_text())} All that was said is in {log}."
         )
 
 
-def _followed(command: list[str], environment: dict, heard: Callable[[str], None]) -> int:
-    """The exit status. The command has a session of its own, so that an interruption reaches it once, and from us."""
-    piped = {
+def _environment() -> dict[str, str]:
+    """Returns the environment of DVC: with this Python's commands, and output without delay."""
+    folder = Path(sys.executable).parent
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def _run(command: list[str], environment: dict, write_line: Callable[[str], None]) -> int:
+    """Runs a command, passes its output on line by line, and returns its exit status.
+
+    The command has a session of its own, so that an interruption reaches it once, from here.
+    """
+    options = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.STDOUT,
         "text": True,
         "errors": "replace",
     }
-    with subprocess.Popen(command, env=environment, start_new_session=True, **piped) as child:
+    with subprocess.Popen(command, env=environment, start_new_session=True, **options) as child:
         try:
             for line in child.stdout:
-                heard(line)
+                write_line(line)
             return child.wait()
         except KeyboardInterrupt:
             os.killpg(child.pid, signal.SIGINT)
-            heard(child.communicate()[0])
+            write_line(child.communicate()[0])
             raise
 
 
-def _complaint(said: str) -> str:
-    """The stage's own sentence where there is one, else DVC's."""
-    lines = [line.strip() for line in said.splitlines()]
-    found = [line for mark in ("Error: ", "ERROR: ") for line in lines if line.startswith(mark)]
-    return found[0].partition(": ")[2] if found else "it said nothing of why."
+def _complaint(output: str) -> str:
+    """Returns the stage's own sentence if there is one, otherwise DVC's."""
+    lines = [line.strip() for line in output.splitlines()]
+    for mark in ("Error: ", "ERROR: "):
+        for line in lines:
+            if line.startswith(mark):
+                return line.removeprefix(mark)
+    return "it said nothing of why."

@@ -1,4 +1,4 @@
-"""Figures kept from run to run, in experiments/results/NAME.json: a line per run."""
+"""Stores the figures of runs in experiments/results/NAME.json, one line per run."""
 
 import json
 from pathlib import Path
@@ -12,9 +12,10 @@ KEY = ("dataset", "seed", "variant")
 
 
 def kept(store: str) -> list[dict]:
-    """
+    """Returns the stored runs; none if there is no file.
+
     Raises:
-        UserError: the file is not one of these.
+        UserError: The file cannot be read as runs.
     """
     path = RESULTS / f"{store}.json"
     try:
@@ -26,21 +27,36 @@ def kept(store: str) -> list[dict]:
 
 
 def found(rows: list[dict], run: Run, settings: dict) -> dict | None:
-    """The run's row, if it was measured under the same settings."""
-    same = (row for row in rows if _key(row) == _key(vars(run)) and row["settings"] == settings)
-    return next(same, None)
+    """Returns the row of a run if it was measured under the same settings, otherwise None.
+
+    Args:
+        rows: The stored runs.
+        run: A planned run.
+        settings: Its settings, as `parameters.settings` returns them.
+    """
+    for row in rows:
+        if _key(row) == _key(vars(run)) and row["settings"] == settings:
+            return row
+    return None
 
 
 def keep(store: str, run: Run, settings: dict, figures: dict) -> None:
-    """In place of the same run under other settings."""
-    row = {**{name: getattr(run, name) for name in KEY}, "settings": settings, **standard(figures)}
-    rows = [
-        *(other for other in kept(store) if _key(other) != _key(row)),
-        row,
-    ]  # read anew: others may have written
-    lines = ",\n".join(json.dumps(row) for row in sorted(rows, key=_key))
+    """Stores the figures of a run, in place of the same run under other settings.
+
+    Args:
+        store: Name of the store.
+        run: The run that was made.
+        settings: Its settings, as `parameters.settings` returns them.
+        figures: Its figures, as `collect.figures` returns them.
+    """
+    row = {name: getattr(run, name) for name in KEY}
+    row |= {"settings": settings, **standard(figures)}
+    # The file is read again, for another command may have written meanwhile.
+    rows = [other for other in kept(store) if _key(other) != _key(row)]
+    lines = ",\n".join(map(json.dumps, sorted([*rows, row], key=_key)))
     write_text(RESULTS / f"{store}.json", f'{{"runs": [\n{lines}\n]}}\n')
 
 
 def _key(row: dict) -> tuple:
+    """Returns what identifies a run within its store."""
     return tuple(row[name] for name in KEY)

@@ -1,4 +1,4 @@
-"""Means, intervals and rank correlations over kept runs.
+"""Computes means, intervals and rank correlations over stored runs.
 
 The unit is a cell: one client in one run (seed).
 """
@@ -21,9 +21,9 @@ def cells(rows: list[dict], method: str, field: str) -> Cells:
     """Returns one value per client and run, over the runs that have the method.
 
     Args:
-        rows: Kept runs.
+        rows: Stored runs.
         method: Name of the method.
-        field: A score that is kept by client.
+        field: A score that is stored by client.
 
     Returns:
         {(seed, client): value}. The value is None if an earlier run did not keep the field.
@@ -42,7 +42,7 @@ def means_of_other_metrics(rows: list[dict], method: str, moment: str = "") -> d
     """Returns the mean over cells of every metric but accuracy, by name.
 
     Args:
-        rows: Kept runs.
+        rows: Stored runs.
         method: Name of the method.
         moment: "" for the scores after fine-tuning, "_before" for those before it.
     """
@@ -56,7 +56,7 @@ def newcomers_cells(rows: list[dict], algorithm: str, labels: int, field: str) -
     """Returns one value per draw of labels of each client that was held out, in each run.
 
     Args:
-        rows: Kept runs with clients that were held out.
+        rows: Stored runs with clients that were held out.
         algorithm: Whose model the newcomer was handed.
         labels: How many records the newcomer labelled.
         field: A score of the cell.
@@ -76,7 +76,7 @@ def newcomers_costs(rows: list[dict], algorithm: str, field: str) -> float | Non
     """Returns the mean over newcomers and runs of what the shared training cost.
 
     Args:
-        rows: Kept runs with clients that were held out.
+        rows: Stored runs with clients that were held out.
         algorithm: Whose training it was.
         field: A field of the costs.
 
@@ -95,9 +95,14 @@ def newcomers_costs(rows: list[dict], algorithm: str, field: str) -> float | Non
 
 
 def ahead(ours: Cells, theirs: Cells) -> str:
-    """Returns for how many newcomers a method is better on average over draws, such as `2/3`.
+    """Returns for how many newcomers a method is better on average over draws.
 
     A newcomer for whom both are level does not count as ahead.
+
+    Example:
+        >>> ours = {(0, "a 1"): 0.5, (0, "b 1"): 0.4}
+        >>> ahead(ours, {(0, "a 1"): 0.4, (0, "b 1"): 0.4})
+        '1/2'
     """
     differences = {}
     for seed, client_and_draw in ours.keys() & theirs.keys():
@@ -109,7 +114,14 @@ def ahead(ours: Cells, theirs: Cells) -> str:
 
 
 def mean(values: Mapping | list) -> float | None:
-    """Returns the mean; None if there is no value, or if a run knows no figure."""
+    """Returns the mean; None if there is no value, or if a run knows no figure.
+
+    Example:
+        >>> mean([1, 2])
+        1.5
+        >>> mean({("a", 0): 1.0, ("b", 0): None}) is None
+        True
+    """
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
     return float(np.mean(numbers)) if numbers and None not in numbers else None
 
@@ -120,8 +132,8 @@ def over_clients(values: Cells) -> dict[str, float]:
     for (seed, _), value in values.items():
         runs.setdefault(seed, []).append(value)
     return {
-        "worst": mean([min(run) for run in runs.values()]),
-        "spread": mean([float(np.std(run)) for run in runs.values()]),
+        "worst": mean(list(map(min, runs.values()))),
+        "spread": mean(list(map(float, map(np.std, runs.values())))),
     }
 
 
@@ -131,7 +143,7 @@ def accuracies_in_both(
     """Returns the accuracies of two methods, cell by cell, over the cells that both have.
 
     Args:
-        rows: Kept runs.
+        rows: Stored runs.
         first: Name of a method.
         second: Name of another.
     """
@@ -145,7 +157,7 @@ def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     """Returns the mean over runs of what a method has once in each.
 
     Args:
-        rows: Kept runs.
+        rows: Stored runs.
         method: Name of the method.
         field: A figure of the method.
 
@@ -156,7 +168,8 @@ def over_runs(rows: list[dict], method: str, field: str) -> float | None:
     for row in rows:
         if method in row["methods"]:
             value = row["methods"][method].get(field)
-            values.append(None if value is None else float(value))  # JSON holds "inf" as text
+            # JSON holds "inf" as text.
+            values.append(None if value is None else float(value))
     return mean(values)
 
 
@@ -168,12 +181,13 @@ def selected(rows: list[dict], method: str) -> dict:
     columns = {"selected_mean_accuracy": "selected_mean_accuracy"}
     for metric in METRICS:
         columns[metric.best_key] = f"{metric.best_key}_test_selected"
-    runs = [row["methods"][method] for row in rows if method in row["methods"]]
-    several = all(run["candidates"] > 1 for run in runs)
-    return {
-        column: over_runs(rows, method, field) if several else None
-        for field, column in columns.items()
-    }
+    figures = {}
+    for field, column in columns.items():
+        figures[column] = over_runs(rows, method, field)
+    for row in rows:
+        if method in row["methods"] and row["methods"][method]["candidates"] <= 1:
+            return dict.fromkeys(figures)
+    return figures
 
 
 def paired(ours: Cells, theirs: Cells, *names: str) -> intervals.Interval | None:
@@ -214,7 +228,12 @@ def ends(name: str, interval: intervals.Interval | None) -> dict:
 
 
 def by(rows: list[dict], field: str) -> dict[str, list[dict]]:
-    """Groups rows by a field, in the order in which its values first come."""
+    """Groups rows by a field, in the order in which its values first come.
+
+    Example:
+        >>> by([{"seed": 1}, {"seed": 0}, {"seed": 1}], "seed")
+        {1: [{'seed': 1}, {'seed': 1}], 0: [{'seed': 0}]}
+    """
     groups = {}
     for row in rows:
         groups.setdefault(row[field], []).append(row)
@@ -269,7 +288,8 @@ def gain_against_local(local: list[float], ours: list[float], *, seed: int = 0) 
     rng = np.random.default_rng(seed)
     dealt = rng.permuted(np.tile(b, (PERMUTATIONS, 1)), axis=1)
     chance = _correlations(rankdata(a), rankdata(dealt - a, axis=1))
-    as_low = np.count_nonzero(chance <= rho + 1e-12)  # equal ones differ in the last bits
+    # Equal correlations differ in the last bits.
+    as_low = np.count_nonzero(chance <= rho + 1e-12)
     return {
         "n": len(a),
         "spearman": float(rho),

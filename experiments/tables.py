@@ -1,4 +1,4 @@
-"""Tables II to IV, the roads and Fig. 4 as rows for a CSV.
+"""Makes Tables II to IV, the roads and Fig. 4 as rows for a CSV.
 
 They hold means over cells, intervals of paired differences, and the paper's figures beside them.
 """
@@ -33,7 +33,8 @@ FLOWS = {
 }
 # The same client alone: trained for longer; fine-tuned as all others are.
 BASES = ("local", "random_init")
-PRINTED_AS = {"pppfl_paper": "pppfl"}  # ours: {method: the paper's name for it}
+# {method: the paper's name for it}
+PRINTED_AS = {"pppfl_paper": "pppfl"}
 ONCE = ("epsilon_max", "rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
 
 

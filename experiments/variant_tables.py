@@ -1,6 +1,6 @@
-"""Table V, Fig. 2 and the newcomers as rows for a CSV.
+"""Makes Table V, Fig. 2 and the newcomers as rows for a CSV.
 
-Each holds runs of several variants against each other, on the same cells.
+Each table compares runs of several variants on the same cells.
 """
 
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ def variants_of(rows: list[dict], generator: str, names: Iterable[str]) -> dict[
     """Returns the runs of each variant on one generator's images.
 
     Args:
-        rows: Kept runs.
+        rows: Stored runs.
         generator: Name of the generator.
         names: Names of variants; the result has their order.
 

@@ -11,9 +11,9 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def modules_with_examples() -> list[str]:
-    """Returns the names of all modules of the product whose text holds an example."""
+    """Returns the names of all modules of the product and the experiments whose text holds an example."""
     names = []
-    for folder in ("pipelines", "models", "audits", "stages"):
+    for folder in ("pipelines", "models", "audits", "stages", "experiments"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if ">>> " in path.read_text(encoding="utf-8"):
                 parts = path.relative_to(ROOT).with_suffix("").parts

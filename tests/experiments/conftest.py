@@ -5,7 +5,7 @@ from kept_runs import method, run
 from project import ROOT
 
 from experiments import store
-from experiments.plans import Asked
+from experiments.plans import Request
 from pipelines import config
 
 
@@ -15,8 +15,8 @@ def params() -> config.Params:
 
 
 @pytest.fixture
-def asked(params) -> Asked:
-    return Asked(
+def asked(params) -> Request:
+    return Request(
         ("mnist", "fashion_mnist", "cifar10"), (0, 1), tuple(params.clients), "../archives"
     )
 

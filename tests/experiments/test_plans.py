@@ -12,7 +12,7 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from experiments import parameters
-from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Asked, Run, of_images
+from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Request, Run, of_images
 from pipelines import config, methods
 from pipelines.reporting import collect
 
@@ -35,7 +35,7 @@ def produced(params: config.Params) -> set[str]:
     return names
 
 
-def first_of_each_variant(store: str, asked: Asked) -> list[Run]:
+def first_of_each_variant(store: str, asked: Request) -> list[Run]:
     return [
         run for run in STORES[store](asked) if run.seed == 0 and run.dataset == asked.datasets[0]
     ]
