@@ -1,4 +1,4 @@
-"""Reading what the clients handed out: their synthetic sets and the privacy on their cards."""
+"""Reads what the clients handed out: their synthetic sets and the privacy on their cards."""
 
 from pipelines import paths
 from pipelines.config.data import Profile
@@ -10,30 +10,52 @@ from pipelines.privacy.statement import combined
 def images(
     dataset: str, clients: list[str], generator: str, profile: Profile | None = None
 ) -> dict[str, Images]:
-    """Every roster client's synthetic set; folders of clients no longer on the roster are ignored.
+    """Reads the synthetic sets of the given clients; folders of others are ignored.
+
+    Args:
+        dataset: The data set's name.
+        clients: The clients' names.
+        generator: The generator's name.
+        profile: What the images must fit, or None.
+
+    Returns:
+        The sets by client, in the order of names.
 
     Raises:
-        UserError: a set is missing or damaged, or does not fit `profile` where it is given.
+        UserError: A set is missing or damaged, or does not fit the profile.
     """
-    folders = {client: paths.synthetic(dataset, client, generator) for client in sorted(clients)}
-    return {client: load(folder / "images.npz", profile) for client, folder in folders.items()}
+    sets = {}
+    for client in sorted(clients):
+        folder = paths.synthetic(dataset, client, generator)
+        sets[client] = load(folder / "images.npz", profile)
+    return sets
 
 
 def at_hand(dataset: str, clients: list[str], generator: str) -> dict[str, Images]:
-    """The same of those whose set lies here: a server between machines has cards alone."""
-    here = [
-        client
-        for client in clients
-        if (paths.synthetic(dataset, client, generator) / "images.npz").exists()
-    ]
-    return images(dataset, here, generator)
+    """Reads the synthetic sets that lie here: a server between machines has cards alone.
+
+    Args:
+        dataset: The data set's name.
+        clients: The clients' names.
+        generator: The generator's name.
+    """
+    present = []
+    for client in clients:
+        if (paths.synthetic(dataset, client, generator) / "images.npz").exists():
+            present.append(client)
+    return images(dataset, present, generator)
 
 
 def card(dataset: str, client: str, generator: str) -> dict:
-    """card.json of one set.
+    """Reads card.json of one set.
+
+    Args:
+        dataset: The data set's name.
+        client: The client's name.
+        generator: The generator's name.
 
     Raises:
-        UserError: it is missing or damaged, or says nothing of the set's privacy.
+        UserError: It is missing or damaged, or says nothing of the set's privacy.
     """
     path = paths.synthetic(dataset, client, generator) / "card.json"
     content = read_json(path)
@@ -43,15 +65,32 @@ def card(dataset: str, client: str, generator: str) -> dict:
 
 
 def releases(dataset: str, clients: list[str], generator: str) -> dict:
-    """{client: the release its set was sampled from}, by the cards' public names: what the guard asks the ledgers."""
-    found = {}
+    """Returns, by client, the public name of the release that its set was sampled from.
+
+    The cards say it, and the guard asks the ledgers for it.
+
+    Args:
+        dataset: The data set's name.
+        clients: The clients' names.
+        generator: The generator's name.
+
+    Raises:
+        UserError: As `card`, or a card names no release.
+    """
+    names = {}
     for client in sorted(clients):
         content = card(dataset, client, generator)
         require(paths.synthetic(dataset, client, generator) / "card.json", content, "release")
-        found[client] = content["release"]
-    return found
+        names[client] = content["release"]
+    return names
 
 
 def privacy(dataset: str, clients: list[str], generator: str) -> dict:
-    """{"epsilon_max": over the clients' cards, "guarantee": formal only if every card says so}."""
+    """Returns `epsilon_max` over the cards, and `guarantee`: formal only if every card says so.
+
+    Args:
+        dataset: The data set's name.
+        clients: The clients' names.
+        generator: The generator's name.
+    """
     return combined([card(dataset, client, generator)["privacy"] for client in sorted(clients)])

@@ -1,7 +1,11 @@
-"""Where real images come from: a small registry of named sources. Adding one is a function here.
+"""Reads real images from one of a small registry of named sources. A new source is a function here.
 
-A source takes the keywords `root` (the folder of raw files), `dataset` (its name in params.yaml) and `shape`, and
-returns its records and, where its publisher split one off, its test set.
+A source takes the keywords `root` (the folder of raw files), `dataset` (its name in params.yaml)
+and `shape`. It returns its records and, where its publisher split one off, its test set.
+
+>>> records, test = read("digits", name="digits", classes=10, shape=[8, 8, 1], root=Path("."))
+>>> len(records), test
+(1797, None)
 """
 
 from collections.abc import Callable
@@ -12,13 +16,16 @@ import numpy as np
 
 from pipelines.config.data import channels_first
 from pipelines.config.values import mistake
-from pipelines.datasets import image_folder, labelled_images, torchvision_sets
+from pipelines.datasets import image_folder, labelled_images, npz_reader, torchvision_sets
 from pipelines.datasets.labelled_images import Images, load
 from pipelines.errors import UserError
 
 
 def digits(**_) -> tuple[Images, None]:
-    """scikit-learn's bundled digits: 1,797 grey 8x8 images of ten classes (grey levels 0 to 16)."""
+    """Returns scikit-learn's bundled digits: 1,797 grey 8x8 images of ten classes.
+
+    Their grey levels are 0 to 16.
+    """
     from sklearn.datasets import load_digits
 
     bundle = load_digits()
@@ -27,24 +34,23 @@ def digits(**_) -> tuple[Images, None]:
 
 
 def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
-    """The user's own images, `ROOT/DATASET.npz`."""
+    """Returns the user's own images, `ROOT/DATASET.npz`.
+
+    Raises:
+        UserError: The file is missing or no such container.
+    """
     path = root / f"{dataset}.npz"
     if not path.exists():
         raise UserError(
-            f"{path} is missing. Put it there, or name the folder that has it in 'prepare.root'. (params.yaml)"
+            f"{path} is missing. Put it there, or name the folder that has it in 'prepare.root'. "
+            "(params.yaml)"
         )
     return load(path), None
 
 
-SOURCES: dict[str, Callable] = {
-    "digits": digits,
-    **{
-        name: partial(torchvision_sets.read, class_name)
-        for name, class_name in torchvision_sets.CLASSES.items()
-    },
-    "folder": image_folder.read,
-    "npz": npz,
-}
+SOURCES: dict[str, Callable] = {"digits": digits, "folder": image_folder.read, "npz": npz}
+for _name, _class_name in torchvision_sets.CLASSES.items():
+    SOURCES[_name] = partial(torchvision_sets.read, _class_name)
 
 
 def read(
@@ -56,14 +62,22 @@ def read(
     root: Path,
     on_unreadable: str = "fail",
 ) -> tuple[Images, Images | None]:
-    """All records of a data set, and its official test set or None; ids are unique over both.
+    """Returns all records of a data set, and its official test set or None.
+
+    Ids are unique over both.
 
     Args:
-        on_unreadable: what becomes of the image files that cannot be read, "fail" or "skip".
+        dataset: The data set's name.
+        name: The source's name, a key of SOURCES.
+        classes: The declared number of classes.
+        shape: The declared [height, width, channels].
+        root: The folder of raw files.
+        on_unreadable: What becomes of image files that cannot be read: "fail" or "skip".
 
     Raises:
-        UserError: no such root, images of another shape, a label outside the declared list, a declared class without a
-            record, or an id that names two records or is negative.
+        UserError: There is no such root, images have another shape, a label lies outside the
+            declared list, a declared class has no record, or an id names two records or is
+            negative.
     """
     if not root.is_dir():
         raise mistake("prepare.root", str(root), "an existing folder")
@@ -76,13 +90,14 @@ def read(
     missing = np.setdiff1d(np.arange(classes), records.labels)
     if len(missing):
         raise UserError(
-            f"Class {missing[0]} of {dataset} has no record at all; profiles.{dataset}.classes is {classes}. "
-            "Declare fewer classes or add its images."
+            f"Class {missing[0]} of {dataset} has no record at all; profiles.{dataset}.classes is "
+            f"{classes}. Declare fewer classes or add its images."
         )
     names, counts = np.unique(np.concatenate([part.ids for part in parts]), return_counts=True)
-    if np.any(counts > 1):
+    twice = names[counts > 1]
+    if len(twice):
         raise UserError(
-            f"The ids of {dataset} must name one record each. Got {int(names[counts > 1][0])} twice instead."
+            f"The ids of {dataset} must name one record each. Got {int(twice[0])} twice instead."
         )
     return records, test
 
@@ -90,51 +105,55 @@ def read(
 def class_names(
     dataset: str, *, name: str, root: Path, classes: int, declared: list[str] | None
 ) -> list[str] | None:
-    """Returns the classes' names by label: those in the images' folders or file, else the `declared` ones, else None.
+    """Returns the classes' names by label.
+
+    They are those in the images' folders or file, else the declared ones, else None.
+
+    Args:
+        dataset: The data set's name.
+        name: The source's name.
+        root: The folder of raw files.
+        classes: The declared number of classes.
+        declared: The profile's `class_names`, or None.
 
     Raises:
-        UserError: the profile declares other names than the images have.
+        UserError: The profile declares other names than the images have.
     """
-    given_names = None
+    image_names = None
     if name == "folder":
-        given_names = image_folder.classes(root / dataset)
-        if len(given_names) != classes:
-            raise mistake(
-                f"profiles.{dataset}.classes",
-                classes,
-                f"the number of class folders, {len(given_names)}",
-            )
+        image_names = image_folder.classes(root / dataset)
+        if len(image_names) != classes:
+            rule = f"the number of class folders, {len(image_names)}"
+            raise mistake(f"profiles.{dataset}.classes", classes, rule)
     if name == "npz":
-        given_names = labelled_images.class_names(root / f"{dataset}.npz")
-        if given_names is not None and len(given_names) != classes:
-            where = root / f"{dataset}.npz"
+        path = root / f"{dataset}.npz"
+        image_names = labelled_images.class_names(path)
+        if image_names is not None and len(image_names) != classes:
             raise UserError(
-                f"'class_names' of {where} must name {classes} classes. Got {len(given_names)} names instead."
+                f"'class_names' of {path} must name {classes} classes. "
+                f"Got {len(image_names)} names instead."
             )
-    if given_names and declared and given_names != declared:
-        where = (
-            "the class folders' names, sorted by their characters"
-            if name == "folder"
-            else "those in the .npz"
-        )
-        raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {given_names}")
-    return given_names or declared
+    if image_names and declared and image_names != declared:
+        where = "those in the .npz"
+        if name == "folder":
+            where = "the class folders' names, sorted by their characters"
+        raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {image_names}")
+    return image_names or declared
 
 
 def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) -> None:
+    """Raises UserError if images, labels or ids are not as the profile declares."""
     image_shape = list(data.images.shape[1:])
-    if (
-        image_shape != shape
-        and sorted(image_shape) == sorted(shape)
-        and channels_first(image_shape)
-    ):
+    is_permuted = image_shape != shape and sorted(image_shape) == sorted(shape)
+    if is_permuted and channels_first(image_shape):
         raise UserError(
-            f"The images of {dataset} have their channels first, {['n', *image_shape]}. The channels must be last, "
-            f"{['n', *shape]}. Convert: {labelled_images.CHANNELS_LAST}."
+            f"The images of {dataset} have their channels first, {['n', *image_shape]}. The "
+            f"channels must be last, {['n', *shape]}. Convert: {npz_reader.CHANNELS_LAST}."
         )
     if len(data) and data.ids.min() < 0:
         raise UserError(
-            f"The ids of {dataset} must be 0 or above: -1 marks synthetic images. Got {data.ids.min()} instead."
+            f"The ids of {dataset} must be 0 or above: -1 marks synthetic images. "
+            f"Got {data.ids.min()} instead."
         )
     if image_shape != shape:
         raise mistake(f"profiles.{dataset}.shape", shape, f"the images' own, {image_shape}")

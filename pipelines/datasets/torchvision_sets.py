@@ -1,9 +1,10 @@
-"""Published data sets by way of torchvision: its readers, its checksums, its mirrors.
+"""Reads published data sets by way of torchvision: its readers, its checksums, its mirrors.
 
-The archives lie in the root where torchvision puts them and as they come, compressed: `MNIST/raw/*.gz`,
-`FashionMNIST/raw/*.gz`, `cifar-10-python.tar.gz`, `cifar-100-python.tar.gz`. A root that holds them is only read: they
-are unpacked in `.scratch`, for the time of reading. One that is absent is downloaded into the root. torchvision takes
-seconds to import, hence the imports inside.
+The archives lie in the root where torchvision puts them and as they come, compressed:
+`MNIST/raw/*.gz`, `FashionMNIST/raw/*.gz`, `cifar-10-python.tar.gz`, `cifar-100-python.tar.gz`.
+A root that holds them is only read: they are unpacked in `.scratch`, for the time of reading. One
+that is absent is downloaded into the root. torchvision takes seconds to import, hence the imports
+inside.
 """
 
 import http.client
@@ -27,12 +28,19 @@ CLASSES = {
     "cifar10": "CIFAR10",
     "cifar100": "CIFAR100",
 }
-PATIENCE = 10  # seconds without an answer before a download counts as failed
+# seconds without an answer before a download counts as failed
+PATIENCE = 10
 
 
 @dataclass(frozen=True)
 class Archive:
-    """One file of a data set: its path below the root, its MD5, and where torchvision knows it to be."""
+    """Names one file of a data set.
+
+    Attributes:
+        path: The path below the root.
+        md5: The MD5 of the intact file.
+        mirrors: Where torchvision knows the file to be.
+    """
 
     path: Path
     md5: str
@@ -40,31 +48,40 @@ class Archive:
 
 
 def read(class_name: str, *, root: Path, **_) -> tuple[Images, Images]:
-    """(training records, official test set); a record's id is its position in the two, one after the other.
+    """Returns the training records and the official test set.
+
+    A record's id is its position in the two, one after the other.
+
+    Args:
+        class_name: The name of torchvision's class.
+        root: The folder of raw files.
 
     Raises:
-        UserError: an archive is corrupt, or absent and cannot be downloaded.
+        UserError: An archive is corrupt, or absent and cannot be downloaded.
     """
     from torchvision import datasets
 
     kind = getattr(datasets, class_name)
     wanted = archives(kind)
+    names = [str(archive.path) for archive in wanted]
     for archive in wanted:
-        _ready(archive, root, class_name, [str(each.path) for each in wanted])
+        _ready(archive, root, class_name, names)
     with _unpacked(wanted, root) as folder:
-        train, test = (kind(folder, train=part) for part in (True, False))
+        train = kind(folder, train=True)
+        test = kind(folder, train=False)
     return _images(train, first_id=0), _images(test, first_id=len(train))
 
 
 def archives(kind: type) -> list[Archive]:
-    """What torchvision's class `kind` downloads: one tar for CIFAR, four .gz for MNIST and its likes."""
+    """Returns what torchvision's class downloads: one tar for CIFAR, four .gz for MNIST's kind."""
     if hasattr(kind, "tgz_md5"):
         return [Archive(Path(kind.filename), kind.tgz_md5, (kind.url,))]
     folder = Path(kind.__name__) / "raw"
-    return [
-        Archive(folder / name, md5, tuple(mirror + name for mirror in kind.mirrors))
-        for name, md5 in kind.resources
-    ]
+    files = []
+    for name, md5 in kind.resources:
+        mirrors = tuple(mirror + name for mirror in kind.mirrors)
+        files.append(Archive(folder / name, md5, mirrors))
+    return files
 
 
 def _ready(archive: Archive, root: Path, data_set: str, files: list[str]) -> None:
@@ -74,21 +91,28 @@ def _ready(archive: Archive, root: Path, data_set: str, files: list[str]) -> Non
     path = root / archive.path
     if not path.exists() and (failure := _download(archive, path)):
         raise UserError(
-            f"{path} is missing and could not be downloaded ({failure}). Put torchvision's files of {data_set} there "
-            f"({', '.join(files)}), or name the folder that has them in 'prepare.root'. (params.yaml)"
+            f"{path} is missing and could not be downloaded ({failure}). Put torchvision's files "
+            f"of {data_set} there ({', '.join(files)}), or name the folder that has them in "
+            "'prepare.root'. (params.yaml)"
         )
-    if (found := calculate_md5(path)) != archive.md5:
+    md5 = calculate_md5(path)
+    if md5 != archive.md5:
         raise UserError(
-            f"{path} is corrupt: its MD5 is {found}, the published file's is {archive.md5}. Put an intact copy there, "
-            "or delete it to have it downloaded."
+            f"{path} is corrupt: its MD5 is {md5}, the published file's is {archive.md5}. Put an "
+            "intact copy there, or delete it to have it downloaded."
         )
 
 
 def _download(archive: Archive, path: Path) -> str:
-    """Fetches the archive, which appears whole or not at all; returns why it could not, or an empty string."""
+    """Fetches the archive, which appears whole or not at all.
+
+    Returns:
+        Why it could not be fetched, or an empty string.
+    """
     from torchvision.datasets.utils import download_url
 
-    partial, failure = path.with_name(f"{path.name}.part"), ""
+    partial = path.with_name(f"{path.name}.part")
+    failure = ""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(PATIENCE)
     try:
@@ -108,7 +132,7 @@ def _download(archive: Archive, path: Path) -> str:
 
 @contextmanager
 def _unpacked(wanted: list[Archive], root: Path) -> Iterator[str]:
-    """A folder for the time being, laid out as torchvision reads it."""
+    """Yields a folder for the time being, laid out as torchvision reads it."""
     from torchvision.datasets.utils import extract_archive
 
     SCRATCH.mkdir(exist_ok=True)
@@ -121,7 +145,7 @@ def _unpacked(wanted: list[Archive], root: Path) -> Iterator[str]:
 
 
 def _images(part, *, first_id: int) -> Images:
-    """From a torchvision data set that holds all its images at once, [n, H, W] or [n, H, W, C]."""
+    """Returns the images of a torchvision data set, which holds them as [n, H, W (, C)]."""
     images = np.ascontiguousarray(part.data)
     images = images[..., None] if images.ndim == 3 else images
     return Images(images, np.array(part.targets, np.int64), first_id + np.arange(len(images)))

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.config.data import Partition
-from pipelines.datasets import partitions
+from pipelines.datasets import partition_schemes, partitions
 from pipelines.errors import UserError
 from pipelines.synthesis.base import Space
 
@@ -42,7 +42,7 @@ def test_every_record_goes_to_exactly_one_client(labels, clients, scheme, alpha,
     chosen = block(scheme=scheme, clients=names, alpha=alpha, shards_per_client=pieces)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(partitions, "TRIES", 50)
+            patch.setattr(partition_schemes, "TRIES", 50)
             parts = partitions.deal(labels, chosen, rng(seed))
     except UserError:
         assume(False)
@@ -53,7 +53,7 @@ def test_every_record_goes_to_exactly_one_client(labels, clients, scheme, alpha,
 
 def test_a_draw_that_could_not_be_finished_loses_no_record_silently(monkeypatch):
     """At a tiny alpha a class may fall on full clients alone: an interrupted draw must never be handed out."""
-    monkeypatch.setattr(partitions, "TRIES", 3)
+    monkeypatch.setattr(partition_schemes, "TRIES", 3)
     labels = np.repeat(np.arange(60), 5)
     outcomes = []
     for seed in range(30):
@@ -163,7 +163,7 @@ def test_more_clients_than_records_is_one_sentence():
 
 @pytest.mark.parametrize("scheme", ["dirichlet", "shards", "quantity", "iid"])
 def test_an_unreachable_minimum_is_one_sentence(scheme, monkeypatch):
-    monkeypatch.setattr(partitions, "TRIES", 20)
+    monkeypatch.setattr(partition_schemes, "TRIES", 20)
     with pytest.raises(UserError, match=r"'min_records' parameter of partition .* Got 30 instead"):
         partitions.deal(np.arange(60) % 3, block(scheme=scheme, min_records=30), rng())
 
@@ -249,7 +249,7 @@ def test_shards_cut_the_pool_without_loss_or_overlap(records, small):
 @pytest.mark.parametrize("small", [None, {"client": "b", "train_records": 7}])
 def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, small, monkeypatch):
     """Whether the value that was asked for is beyond reach, or leaves a client too little."""
-    monkeypatch.setattr(partitions, "TRIES", 60)
+    monkeypatch.setattr(partition_schemes, "TRIES", 60)
     monkeypatch.setattr(partitions, "ADVISED", 60)
     pool = records(200, Space(4, 4, 1, 4))
     settings = block(scheme=scheme, alpha=0.1, min_records=80, small=small)

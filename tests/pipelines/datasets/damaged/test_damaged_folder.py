@@ -11,7 +11,7 @@ from damage import closed, patched
 from image_files import chunk, encoded, jpeg_of, noise, png, tiff_of
 from PIL import Image, PngImagePlugin
 
-from pipelines.datasets import image_folder
+from pipelines.datasets import picture_file
 from pipelines.errors import UserError
 
 CLASSES = ("Bee", "ant", "cat")
@@ -297,7 +297,7 @@ def test_flipped_bits_of_an_image_are_a_sentence_or_an_image(tmp_path, capfd, ki
             patched(content, position, bytes([content[position] ^ 1 << int(position) % 8]))
         )
         try:
-            assert image_folder.picture(file, [8, 8, 3]).shape == (8, 8, 3)
+            assert picture_file.picture(file, [8, 8, 3]).shape == (8, 8, 3)
         except UserError as error:
             refused += 1
             assert str(error).isprintable() and "is no readable image (" in str(error)
