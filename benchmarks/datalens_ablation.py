@@ -26,7 +26,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import base, release
 from pipelines.synthesis.datalens import generator as datalens
-from pipelines.training import classifier, classify
+from pipelines.training import classifier
 
 NAME = "datalens_ablation"
 RECORDS = 60_000  # of the client that is rehearsed
@@ -93,7 +93,7 @@ def measure(
     start = cpu_seconds()
     state = datalens.fit(shard, plan, SeededForTests(seed), seed)
     seconds = cpu_seconds() - start
-    model = classify.new(profile, seed)
+    model = classifier.new(profile, seed)
     made = datalens.sample(state, IMAGES, seed)
     classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     ratio = plan.statement.details["sigma_over_N"]

@@ -32,7 +32,7 @@ from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.release import public_space
-from pipelines.training import classify
+from pipelines.training import classifier
 from pipelines.training.tensors import state_of, with_state
 
 NAME = "dp_federation"
@@ -84,7 +84,7 @@ def measure(
     began, settings = cpu_seconds(), settings_of(params, dataset, case)
     public, data = dealt(params, case, seed, train)
     profile = params.profiles[dataset].model_copy(update={"classifier": settings.network})
-    model = classify.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
+    model = classifier.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
     accounts, first = _begun(params, dataset, case, settings, data, model, seed)
     module, source = noisy_run.family(settings), OsEntropy()
     engine = module.engine(
@@ -178,7 +178,7 @@ def _begun(
 
 
 def _copy(profile, settings: Block):
-    return classify.new(profile, 0, activation=settings.activation)
+    return classifier.new(profile, 0, activation=settings.activation)
 
 
 def _reads(case: Case, settings: Block, dataset: str) -> dict[int, float]:

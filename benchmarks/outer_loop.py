@@ -25,7 +25,7 @@ from pipelines.federation.core.task import Task, federate
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
-from pipelines.training import classifier, classify
+from pipelines.training import classifier
 from pipelines.training.tensors import State, with_state
 
 NAME, GENERATOR = "outer_loop", "dp_moments"
@@ -97,7 +97,7 @@ def adapted(model: State, sets: dict[str, Images], build) -> float:
 def measure(params: config.Params, dataset: str, sets: dict[str, Images], settings: Meta) -> dict:
     """{column of READ: score}."""
     profile = params.profiles[dataset]
-    build = partial(classify.new, profile, seeds.derive(params.seed, "init", dataset))
+    build = partial(classifier.new, profile, seeds.derive(params.seed, "init", dataset))
     cut = {client: round(len(data) * KEPT) for client, data in sets.items()}
     trained = {client: data[cut[client] :] for client, data in sets.items()}
     held_out = {client: data[: cut[client]] for client, data in sets.items()}

@@ -3,7 +3,7 @@
     python -m benchmarks.per_sample_gradients          # some minutes on one core
 
 All ways take turns on the same weights and lot, and the least time of each counts. Our networks keep channels last, as
-`training.classify` builds them; Opacus 1.6 gets another gradient from such weights, so that its networks keep torch's
+`training.classifier` builds them; Opacus 1.6 gets another gradient from such weights, so that its networks keep torch's
 order, and `ratio_to_hooks_in_torch_order` has ours in it too. `hooks`: Opacus' GradSampleModule and its optimiser's
 clipping, which form every record's gradient. `ghost`: its fast gradient clipping, two passes. Ratios above 1 mean that
 we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000 records (lots of 78 in

@@ -30,7 +30,7 @@ from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
-from pipelines.training import classifier, classify
+from pipelines.training import classifier
 
 NAME = "synthesis_utility"
 IMAGES = 20_000  # synthetic images, as many for every generator
@@ -72,7 +72,7 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
     profile = params.profiles[dataset]
-    model = classify.new(profile, seed)
+    model = classifier.new(profile, seed)
     classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
     accuracy = scores(model, test)["accuracy"]
     return {

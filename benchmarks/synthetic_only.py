@@ -20,7 +20,7 @@ from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
-from pipelines.training import classify
+from pipelines.training import classifier
 
 
 def accuracy(
@@ -52,7 +52,7 @@ def accuracy(
                 state, params.profiles[dataset].images, seeds.derive(seed, "sample", client)
             )
         )
-    model = classify.on_synthetic(
+    model = classifier.on_synthetic(
         labelled_images.concatenate(sets), profile, params.training(dataset, "pooled"), seed
     )
     return scores(model, test)["accuracy"]

@@ -21,7 +21,7 @@ from pipelines.evaluation.scoring import inception_score, scores
 from pipelines.federation.home import results
 from pipelines.files import new_folder, read_arrays, read_csv, read_json, write_arrays
 from pipelines.reporting import collect
-from pipelines.training import classifier, classify
+from pipelines.training import classifier
 from pipelines.training.tensors import device, state_of, with_state
 
 # These fields of a new-clients study's results.json are stored.
@@ -70,7 +70,7 @@ def trained_judge(params: Params, dataset: str) -> nn.Module:
     It is trained once for a pool and stored in `.scratch`, which Git ignores.
     """
     pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
-    network = classify.new(params.profiles[dataset], JUDGE_SEED, device(params.device))
+    network = classifier.new(params.profiles[dataset], JUDGE_SEED, device(params.device))
     identity = f"{releases.digest(pool)} {JUDGE_RECIPE} {network}"
     stamp = hashlib.sha256(identity.encode()).hexdigest()[:16]
     folder = paths.SCRATCH / "judges" / f"{dataset}-{stamp}"
@@ -137,7 +137,7 @@ def _newcomers(dataset: str, generator: str) -> dict:
 def _shared(params: Params, dataset: str, generator: str) -> list[float]:
     """Returns PPPFL's accuracy on the global test set before the first round and after each."""
     test_images = labelled_images.load(paths.prepared(dataset) / "test.npz")
-    network = classify.new(params.profiles[dataset], 0, device(params.device))
+    network = classifier.new(params.profiles[dataset], 0, device(params.device))
     models = results.load_models(paths.initial(dataset, generator) / "rounds.safetensors")
     accuracies = []
     for model in models:

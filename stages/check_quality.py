@@ -8,7 +8,7 @@ from pipelines.errors import UserError
 from pipelines.evaluation import image_comparison, image_quality
 from pipelines.evaluation.scoring import scores
 from pipelines.files import new_folder, write_json
-from pipelines.training import classify
+from pipelines.training import classifier
 from pipelines.training.tensors import device
 from stages.cli import main
 
@@ -22,7 +22,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     network = image_comparison.extractor(params.quality, train)
     held_out = labelled_images.concatenate([validation, test])
     results = image_comparison.compare(network, fake, train, held_out, params.quality, seed)
-    model = classify.on_synthetic(fake, profile, recipe, seed, device(params.device))
+    model = classifier.on_synthetic(fake, profile, recipe, seed, device(params.device))
     at_home, anywhere = scores(model, test), scores(model, everyone)
     results |= {f"tstr_{name}": value for name, value in at_home.items()}
     results |= {

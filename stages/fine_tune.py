@@ -9,7 +9,7 @@ from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.home import fine_tuning, results
 from pipelines.files import new_folder, read_json, require
-from pipelines.training import classify
+from pipelines.training import classifier
 from pipelines.training.tensors import device
 from stages.cli import main
 
@@ -29,7 +29,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
         labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
-        build=partial(classify.new, profile, 0, device(params.device)),
+        build=partial(classifier.new, profile, 0, device(params.device)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )

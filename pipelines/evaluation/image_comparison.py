@@ -18,8 +18,10 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.evaluation.image_quality import LAYERS, fidelity
 
-MOST = 2000  # images compared on either side: precision and recall take all pairs
-BATCH = 100  # images at once: Inception's maps of 299x299 are large
+# images compared on either side: precision and recall take all pairs
+MOST = 2000
+# images at once: Inception's maps of 299x299 are large
+BATCH = 100
 
 
 def extractor(settings: Quality, real: Images) -> nn.Module:
@@ -49,8 +51,10 @@ def digest(network: nn.Module) -> str:
     Scores under different weights do not compare.
     """
     weights = getattr(network, "convolutions", network).state_dict()
-    contents = b"".join(tensor.numpy().tobytes() for tensor in weights.values())
-    return hashlib.sha256(contents).hexdigest()
+    digest_of_weights = hashlib.sha256()
+    for tensor in weights.values():
+        digest_of_weights.update(tensor.numpy().tobytes())
+    return digest_of_weights.hexdigest()
 
 
 def uint8_tensor(data: Images) -> torch.Tensor:
@@ -139,7 +143,8 @@ def _regression(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarr
     fitted = LogisticRegression(max_iter=500).fit((x - centre) / spread, labels)
     weight = fitted.coef_ / spread
     bias = fitted.intercept_ - weight @ centre
-    if len(weight) == 1:  # scikit-learn keeps one row for two classes
+    if len(weight) == 1:
+        # scikit-learn keeps one row for two classes
         weight = np.concatenate([-weight, weight]) / 2
         bias = np.concatenate([-bias, bias]) / 2
     return weight, bias

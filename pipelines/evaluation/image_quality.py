@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.config.data import Quality
 
-if TYPE_CHECKING:  # a report reads the table and needs no torch
+if TYPE_CHECKING:
+    # a report reads the table and needs no torch
     import torch
 
 LAYERS = ("features", "logits")
@@ -20,7 +21,7 @@ LARGEST_SUBSET = 1000
 
 
 class FeaturePair:
-    """The features of a synthetic set and of the real records that it is held against."""
+    """Holds the features of a synthetic set and of the real records it is held against."""
 
     def __init__(
         self, fake: dict[str, "torch.Tensor"], real: dict[str, "torch.Tensor"], seed: int
@@ -48,14 +49,14 @@ class FeaturePair:
 
 
 class ImageMetric(NamedTuple):
-    """A figure of a synthetic set beside real records.
+    """Describes a figure of a synthetic set beside real records.
 
     Attributes:
         name: Key in quality.json. `NAME_floor` is the same of held-out real images.
         function: Takes a FeaturePair and returns the value.
         heading: Heading of its columns.
         form: Format specification of a value that is shown.
-        on_pages: Whether the report and the experiments show the value and its floor.
+        on_pages: True if the report and the experiments show the value and its floor.
     """
 
     name: str
@@ -156,10 +157,16 @@ def inception_score_of(logits: "torch.Tensor") -> float:
 
 
 def complaints(scores: dict, settings: Quality) -> list[str]:
-    """Returns a sentence for each threshold that a synthetic set misses."""
+    """Returns a sentence for each threshold that a synthetic set misses.
+
+    >>> settings = Quality.model_construct(min_tstr_accuracy=0.5, min_recall=0.1)
+    >>> complaints({"tstr_accuracy": 0.4, "recall": 0.3}, settings)
+    ['tstr_accuracy is 0.400, below 0.5']
+    """
     limits = {"tstr_accuracy": settings.min_tstr_accuracy, "recall": settings.min_recall}
-    return [
-        f"{name} is {scores[name]:.3f}, below {limit:g}"
-        for name, limit in limits.items()
-        if not scores[name] >= limit
-    ]
+    sentences = []
+    for name, limit in limits.items():
+        # nan is below any limit
+        if not scores[name] >= limit:
+            sentences.append(f"{name} is {scores[name]:.3f}, below {limit:g}")
+    return sentences

@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Metric(NamedTuple):
-    """A figure of a classifier on one set of labelled images.
+    """Describes a figure of a classifier on one set of labelled images.
 
     Attributes:
         name: Key in results.json and quality.json. Other keys and columns are made from it:
@@ -71,7 +71,8 @@ def macro_f1(predicted: np.ndarray, labels: np.ndarray) -> float:
     predicted labels instead: one stray prediction of an absent class then adds an F1 of 0 and a
     class to divide by, and two methods on one set no longer mean the same average.
     """
-    from sklearn.metrics import f1_score  # a second, which a report need not take
+    # the import takes a second, which a report need not take
+    from sklearn.metrics import f1_score
 
     classes = np.unique(labels)
     return float(f1_score(labels, predicted, labels=classes, average="macro", zero_division=0))
@@ -89,7 +90,11 @@ def other_metrics() -> list[Metric]:
 
 
 def scores_of(predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Returns {name: value} of every metric, from predicted and true classes, both int64 [n]."""
+    """Returns {name: value} of every metric, from predicted and true classes, both int64 [n].
+
+    >>> scores_of(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]))["accuracy"]
+    0.75
+    """
     return {metric.name: metric.function(predicted, labels) for metric in METRICS}
 
 

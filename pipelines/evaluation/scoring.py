@@ -1,4 +1,4 @@
-"""Scores of a model on whole sets of images: predictions, every metric, loss, inception score."""
+"""Scores a model on whole sets of images: predictions, every metric, loss, inception score."""
 
 import numpy as np
 import torch.nn.functional as F

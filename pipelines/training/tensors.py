@@ -1,4 +1,4 @@
-"""Between labelled images in numpy and torch: devices, threads, batches, model states."""
+"""Converts between labelled images in numpy and torch: devices, threads, batches, model states."""
 
 import os
 import sys
@@ -12,61 +12,73 @@ from torch import nn
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 
-AT_ONCE = 100  # images of a forward pass: larger activations may be given new pages each time, at twice the cost
-State = dict[str, np.ndarray]  # a model's weights as plain arrays: what messages and files carry
-THREADS = (
-    "FEDLENS_THREADS"  # of the environment: another number of threads, whose bytes are its own
-)
+# images of a forward pass: larger activations may get new pages each time, at twice the cost
+AT_ONCE = 100
+# a model's weights as plain arrays: what messages and files carry
+State = dict[str, np.ndarray]
+# of the environment: another number of threads, which gives other bytes
+THREADS = "FEDLENS_THREADS"
 
 
 def device(name: str) -> torch.device:
-    """The torch device of the `device` parameter; `auto` takes a GPU when there is one."""
+    """Returns the torch device of the `device` parameter; `auto` takes a GPU when there is one.
+
+    Raises:
+        UserError: The parameter is `cuda` and there is no GPU.
+
+    >>> device("cpu")
+    device(type='cpu')
+    """
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError(
-            "The 'device' parameter must be auto or cpu on a machine without a GPU. Got 'cuda' instead. (params.yaml)"
+            "The 'device' parameter must be auto or cpu on a machine without a GPU. "
+            "Got 'cuda' instead. (params.yaml)"
         )
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def threads() -> int:
-    """How many torch takes: one, or as FEDLENS_THREADS says."""
-    asked = os.environ.get(THREADS, "1")
-    if not (asked.isdecimal() and int(asked)):
+    """Returns how many threads torch takes: one, or as FEDLENS_THREADS says."""
+    setting = os.environ.get(THREADS, "1")
+    if not (setting.isdecimal() and int(setting)):
         sys.exit(
-            f"Error: The environment variable {THREADS} must be a positive int. Got {asked!r} instead."
+            f"Error: The environment variable {THREADS} must be a positive int. "
+            f"Got {setting!r} instead."
         )
-    return int(asked)
+    return int(setting)
 
 
-# How many threads share a convolution's sums decides in which order they are added, and torch takes as many as there
-# are cores: the same bytes on every machine ask for a number that no machine chooses.
+# How many threads share a convolution's sums decides in which order they are added, and torch takes
+# as many as there are cores: the same bytes on every machine need a number that no machine chooses.
 torch.set_num_threads(threads())
 
 
 def tensors(data: Images, on: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
-    """(float32 [n, C, H, W] in [0, 1], int64 [n])."""
+    """Returns the pixels, float32 [n, C, H, W] in [0, 1], and the labels, int64 [n]."""
     pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).contiguous()
     return pixels.to(on), torch.from_numpy(data.labels).to(on)
 
 
 def logits(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """[n, K] of float images [n, C, H, W]: no gradients, evaluation mode."""
+    """Returns the logits [n, K] of float images [n, C, H, W], in evaluation mode."""
     model.eval()
     with torch.no_grad():
         return torch.cat([model(part) for part in images.split(AT_ONCE)])
 
 
 def state_of(model: nn.Module) -> State:
-    return {
-        name: tensor.detach().cpu().numpy().copy() for name, tensor in model.state_dict().items()
-    }
+    """Returns a copy of a model's weights as arrays by name."""
+    state = {}
+    for name, tensor in model.state_dict().items():
+        state[name] = tensor.detach().cpu().numpy().copy()
+    return state
 
 
 def with_state(model: nn.Module, state: State) -> nn.Module:
-    """The same module, its weights replaced.
+    """Replaces a module's weights, and returns the module.
 
     Raises:
-        UserError: the weights are those of another network.
+        UserError: The weights are those of another network.
     """
     try:
         model.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
@@ -80,7 +92,7 @@ def with_state(model: nn.Module, state: State) -> nn.Module:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, torch uses one thread: sums are added in one order on every machine."""
+    """Makes torch use one thread inside: sums are added in one order on every machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -92,10 +104,17 @@ def one_thread() -> Iterator[None]:
 def packed(
     weights: dict[str, torch.Tensor], optimiser: torch.optim.Optimizer, generator: torch.Generator
 ) -> State:
-    """Training in mid-course as plain arrays: weights, the optimiser's moments, the stream of random numbers."""
+    """Returns training in mid-course as plain arrays.
+
+    Args:
+        weights: The parameters by name.
+        optimiser: The optimiser, whose moments are stored.
+        generator: The stream of random numbers.
+    """
     state = {f"weights.{name}": tensor for name, tensor in weights.items()}
     for number, moments in optimiser.state_dict()["state"].items():
-        state |= {f"optimiser.{number}.{name}": tensor for name, tensor in moments.items()}
+        for name, tensor in moments.items():
+            state[f"optimiser.{number}.{name}"] = tensor
     state["stream"] = generator.get_state()
     return {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
 
@@ -106,7 +125,14 @@ def unpacked(
     optimiser: torch.optim.Optimizer,
     generator: torch.Generator,
 ) -> None:
-    """Puts back what `packed` took, in place."""
+    """Puts back what `packed` took, in place.
+
+    Args:
+        state: The arrays from `packed`.
+        weights: The parameters by name.
+        optimiser: The optimiser.
+        generator: The stream of random numbers.
+    """
     moments = {}
     for key, array in state.items():
         kind, _, name = key.partition(".")

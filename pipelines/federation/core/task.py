@@ -21,7 +21,7 @@ from pipelines.federation.core import checkpoints, local_sgd, rounds
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.inprocess import InProcess
 from pipelines.files import standard
-from pipelines.training import classify
+from pipelines.training import classifier
 from pipelines.training.tensors import State, device, state_of
 
 
@@ -61,7 +61,7 @@ def of_clients(
     noisy = generator not in (None, *WITHOUT_NOISE)
     return Task(
         data=data,
-        build=partial(classify.new, profile, first, device(params.device)),
+        build=partial(classifier.new, profile, first, device(params.device)),
         augmentation=profile.augmentation if generator else None,
         epsilons={client: params.clients[client].epsilon if noisy else math.inf for client in data},
         seed=seeds.derive(params.seed, purpose, dataset, generator or "private"),

@@ -12,7 +12,7 @@ from pipelines.config.values import Block
 from pipelines.federation import noisy_run
 from pipelines.federation.dp.account import Account
 from pipelines.privacy import noise
-from pipelines.training import classify
+from pipelines.training import classifier
 from pipelines.training.tensors import device
 
 
@@ -22,7 +22,7 @@ def network(params: Params, dataset: str, settings: Block) -> Callable[[], nn.Mo
     profile = profile.model_copy(update={"classifier": settings.network or profile.classifier})
     seed = seeds.derive(params.seed, "init", dataset)
     return partial(
-        classify.new, profile, seed, device(params.device), activation=settings.activation
+        classifier.new, profile, seed, device(params.device), activation=settings.activation
     )
 
 
