@@ -1,11 +1,12 @@
-"""What CIFAR-10 costs at its profile's settings: measured on images made of noise, then multiplied.
+"""Estimates what CIFAR-10 costs at its profile's settings.
 
     python -m benchmarks.cifar_cost          # some minutes on one core
 
-Cost does not depend on what the images show, so that noise of CIFAR's shape will do. CPU-seconds of one thread for
-small pieces of each stage, times how often the stage does such a piece for one generator and five clients of 10,000
-records. `hours` are core-hours: arithmetic, not a run. A fine-tuning is counted with all its epochs; patience ends most
-of them sooner.
+The cost does not depend on what images show, so it is measured on noise of CIFAR's shape. A small
+piece of each stage is measured in CPU-seconds of one thread. It is multiplied by how often the
+stage does such a piece for one generator and five clients of 10,000 records. `hours` are
+core-hours: they are computed and no run took them. Fine-tuning is counted with all its epochs,
+although patience ends most of them sooner.
 """
 
 import math
@@ -26,102 +27,117 @@ from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
 from pipelines.training import classifier
 
-RECORDS, TEST = 10_000, 10_000  # of a client; of the global test set
-FEW = 128  # images of a measured piece
+SHAPE = (32, 32, 3)
+CLASSES = 10
+# Number of records of a client, and of the global test set.
+RECORDS = 10_000
+TEST = 10_000
+# Number of images of a measured piece.
+FEW = 128
 EPSILON = 10.0
+
+# (stage, unit, CPU-seconds of a unit, number of units)
+Part = tuple[str, str, float, int]
 
 
 def noise(count: int) -> Images:
+    """Returns as many images of noise with random labels."""
     rng = np.random.default_rng(count)
     return Images(
-        rng.integers(0, 256, (count, 32, 32, 3)).astype(np.uint8),
-        rng.integers(0, 10, count),
+        rng.integers(0, 256, (count, *SHAPE)).astype(np.uint8),
+        rng.integers(0, CLASSES, count),
         np.arange(count),
     )
 
 
 def federated(params: config.Params, algorithm: str, few: int) -> float:
-    """CPU-seconds of one round over clients with `few` images each."""
-    build = partial(classifiers.build, "resnet", shape=(32, 32, 3), classes=10, seed=0)
+    """Returns the CPU-seconds of one round.
+
+    Args:
+        params: The parameters of params.yaml.
+        algorithm: Name of the algorithm.
+        few: Number of images of each client.
+    """
+    build = partial(classifiers.build, "resnet", shape=SHAPE, classes=CLASSES, seed=0)
     data = {f"c{number}": noise(few) for number in range(CLIENTS)}
-    block = params.training("cifar10", "meta" if algorithm == "pppfl" else algorithm)
-    return seconds(
-        Round(algorithm, block, Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0))
-    )
+    settings = params.training("cifar10", "meta" if algorithm == "pppfl" else algorithm)
+    task = Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0)
+    return seconds(Round(algorithm, settings, task))
 
 
 def generated(params: config.Params, name: str, records: int, images: int, **changes) -> float:
-    """CPU-seconds of one client's release and images."""
-    module, profile = base.load(name), params.profiles["cifar10"]
+    """Returns the CPU-seconds of one client's release and its images.
+
+    Args:
+        params: The parameters of params.yaml.
+        name: Name of the generator.
+        records: Number of records of the client.
+        images: Number of images to sample.
+        **changes: Settings of the generator to change.
+    """
+    module = base.load(name)
     settings = params.generator("cifar10", name).model_copy(update=changes)
-    plan = module.plan(
-        settings, Budget(EPSILON, params.privacy.delta), release.public_space(profile)
-    )
-    return seconds(
-        lambda: module.sample(module.fit(noise(records), plan, OsEntropy(), 0), images, 0)
-    )
+    budget = Budget(EPSILON, params.privacy.delta)
+    plan = module.plan(settings, budget, release.public_space(params.profiles["cifar10"]))
+
+    def release_and_sample() -> None:
+        state = module.fit(noise(records), plan, OsEntropy(), 0)
+        module.sample(state, images, 0)
+
+    return seconds(release_and_sample)
 
 
-def generation(params: config.Params, records: int) -> list[tuple]:
-    """(stage, unit, CPU-seconds of a unit, units)."""
-    images, steps = params.profiles["cifar10"].images, params.generator("cifar10", "datalens").steps
+def generation(params: config.Params, records: int) -> list[Part]:
+    """Returns the parts of train_generator; records: number of records of a client."""
+    images = params.profiles["cifar10"].images
+    steps = params.generator("cifar10", "datalens").steps
     moments = generated(params, "dp_moments", records, images)
-    first, third = (generated(params, "datalens", records, images, steps=count) for count in (1, 3))
+    first = generated(params, "datalens", records, images, steps=1)
+    third = generated(params, "datalens", records, images, steps=3)
+    step = (third - first) / 2
     return [
         ("train_generator, dp_moments", "client", moments, CLIENTS),
         ("train_generator, datalens: warm-up and first step", "client", first, CLIENTS),
-        (
-            "train_generator, datalens: the others",
-            "step",
-            (third - first) / 2,
-            CLIENTS * (steps - 1),
-        ),
+        ("train_generator, datalens: the others", "step", step, CLIENTS * (steps - 1)),
     ]
 
 
-def training(params: config.Params, records: int) -> list[tuple]:
-    meta, fedavg, home = (
-        params.training("cifar10", name) for name in ("meta", "fedavg", "fine_tune")
-    )
-    epochs = fedavg.rounds * fedavg.local_epochs
-    model = classifiers.build("resnet", shape=(32, 32, 3), classes=10, seed=0)
+def training(params: config.Params, records: int) -> list[Part]:
+    """Returns the parts of training and scoring; records: number of records of a client."""
+    meta = params.training("cifar10", "meta")
+    fedavg = params.training("cifar10", "fedavg")
+    home = params.training("cifar10", "fine_tune")
+    model = classifiers.build("resnet", shape=SHAPE, classes=CLASSES, seed=0)
     once = {"epochs": 1, "batch": home.batch, "learning_rate": home.learning_rate, "seed": 0}
     record = seconds(lambda: classifier.fit(model, noise(FEW), **once)) / FEW
+    meta_round = federated(params, "pppfl", 4 * meta.batch)
+    fedavg_image = federated(params, "fedavg", FEW) / (CLIENTS * FEW)
+    scored_image = seconds(lambda: scores(model, noise(FEW))) / FEW
     synthetic = CLIENTS * params.profiles["cifar10"].images
+    fedavg_images = synthetic * fedavg.rounds * fedavg.local_epochs
     return [
-        ("meta_train", "round", federated(params, "pppfl", 4 * meta.batch), meta.rounds),
-        (
-            "train_baseline, fedavg",
-            "image",
-            federated(params, "fedavg", FEW) / (CLIENTS * FEW),
-            synthetic * epochs,
-        ),
+        ("meta_train", "round", meta_round, meta.rounds),
+        ("train_baseline, fedavg", "image", fedavg_image, fedavg_images),
         ("fine_tune, at most", "record", record, CLIENTS * records * home.epochs),
-        (
-            "scoring a model on the test set",
-            "image",
-            seconds(lambda: scores(model, noise(FEW))) / FEW,
-            TEST,
-        ),
+        ("scoring a model on the test set", "image", scored_image, TEST),
     ]
 
 
 def rows(params: config.Params) -> list[dict]:
-    parts = params.partition
-    records = math.ceil((1 - parts.test_fraction - parts.validation_fraction) * RECORDS)
-    return [
-        {
-            "stage": stage,
-            "per": unit,
-            "cpu_seconds": cost,
-            "times": times,
-            "hours": cost * times / 3600,
-        }
-        for stage, unit, cost, times in (*generation(params, records), *training(params, records))
-    ]
+    """Returns the lines of the table."""
+    partition = params.partition
+    share = 1 - partition.test_fraction - partition.validation_fraction
+    records = math.ceil(share * RECORDS)
+    table = []
+    for stage, unit, cost, times in (*generation(params, records), *training(params, records)):
+        row = {"stage": stage, "per": unit, "cpu_seconds": cost, "times": times}
+        row["hours"] = cost * times / 3600
+        table.append(row)
+    return table
 
 
 def main() -> None:
+    """Measures on one thread, prints and stores the table."""
     torch.set_num_threads(1)
     publish("cifar_cost", rows(config.load()))
 

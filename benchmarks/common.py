@@ -1,12 +1,14 @@
-"""What the benchmarks share: one printed table, and benchmarks/results/NAME.json."""
+"""Holds what the benchmarks share: one printed table, and benchmarks/results/NAME.json."""
 
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from pipelines.config import Params
-from pipelines.datasets import sources
+from pipelines.datasets import partitions, sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.files import write_text
 
@@ -14,47 +16,115 @@ RESULTS = Path("benchmarks/results")
 
 
 def publish(name: str, rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:
-    """Prints `rows` as a table without the `hidden` columns, then `summary`; keeps all of it."""
+    """Prints the results of a benchmark and stores them.
+
+    Args:
+        name: Name of the benchmark.
+        rows: One dict per line of the table, all with the same keys.
+        hidden: Columns that are stored and not printed.
+        **summary: Figures of the whole benchmark, printed below the table.
+    """
     show(rows, hidden=hidden, **summary)
     keep(name, rows, **summary)
 
 
 def show(rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:
+    """Prints the results of a benchmark.
+
+    Args:
+        rows: One dict per line of the table, all with the same keys.
+        hidden: Columns that are not printed.
+        **summary: Figures of the whole benchmark, printed below the table.
+    """
     columns = [column for column in rows[0] if column not in hidden]
-    widths = [max(len(column), *(len(_text(row[column])) for row in rows)) for column in columns]
-    for line in (columns, *([_text(row[column]) for column in columns] for row in rows)):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+    lines = [columns]
+    for row in rows:
+        lines.append([_text(row[column]) for column in columns])
+    widths = [0] * len(columns)
+    for line in lines:
+        widths = list(map(max, widths, map(len, line)))
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
     for key, value in summary.items():
         print(f"{key}: {_text(value)}")
 
 
 def keep(name: str, rows: list[dict], **summary) -> None:
+    """Stores the rows and the summary of a benchmark, in place of earlier ones."""
     write_text(RESULTS / f"{name}.json", json.dumps({**summary, "rows": rows}, indent=1) + "\n")
 
 
 def kept(name: str) -> list[dict]:
-    """The rows of an earlier run, or none."""
+    """Returns the stored rows of a benchmark; none if it never ran."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def has(row: dict, key: dict) -> bool:
+    """Returns whether a row has all items of a key."""
+    return key.items() <= row.items()
+
+
+def without(rows: list[dict], key: dict) -> list[dict]:
+    """Returns the rows that have not all items of a key."""
+    return [row for row in rows if not has(row, key)]
 
 
 def cells(
     params: Params, datasets: list[str], seeds: list[int], root: Path
 ) -> Iterator[tuple[int, str, Images, Images]]:
-    """(seed, data set, its training images, its test images): every data set once before any seed twice."""
+    """Yields (seed, data set, its training images, its test images).
+
+    Every data set comes once before any seed comes twice.
+
+    Args:
+        params: The parameters of params.yaml.
+        datasets: Names of data sets.
+        seeds: Seeds of the runs.
+        root: Folder of the raw files.
+    """
     for seed in seeds:
         for dataset in datasets:
-            profile = params.profiles[dataset]
-            public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
-            yield seed, dataset, *sources.read(dataset, **public, root=root)
+            train, test = read(params, dataset, root)
+            yield seed, dataset, train, test
+
+
+def read(params: Params, dataset: str, root: Path) -> tuple[Images, Images | None]:
+    """Returns the training and test images of a data set; None if it has no test images.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        root: Folder of the raw files.
+    """
+    profile = params.profiles[dataset]
+    return sources.read(
+        dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root
+    )
+
+
+def split(images: Images, fraction: float, rng: np.random.Generator) -> tuple[Images, Images]:
+    """Splits images by label into a fraction of them, and the rest.
+
+    Args:
+        images: The images.
+        fraction: Share of the first part.
+        rng: Draws which image goes where.
+    """
+    first_rows, other_rows = partitions.split(images.labels, [fraction], rng)
+    return images[first_rows], images[other_rows]
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those it has started that have ended: teachers work in processes of their own."""
+    """Returns the CPU-seconds of this process and of its child processes that have ended.
+
+    Teachers work in processes of their own.
+    """
     return sum(os.times()[:4])
 
 
-def _text(value) -> str:
+def _text(value: object) -> str:
+    """Returns a value as a cell of the table."""
     if isinstance(value, list):
         return " ".join(map(_text, value))
     if value is None:

@@ -1,11 +1,14 @@
-"""A rehearsal without privacy: what each option of `datalens` is worth on MNIST, one changed at a time.
+"""Rehearses `datalens` on MNIST without privacy, with one option changed at a time.
 
     python -m benchmarks.datalens_ablation --images ../shared/datasets     # a few CPU-minutes per row
 
-A tenth and less of the teachers, as many records each, and noise scaled with them: sigma / N is what the shipped
-settings have on all 60,000 records at epsilon 10. Noise is seeded, and the validation images are training images that
-no teacher holds: no test image is read. So settings may be chosen here, and nothing here is a release. Seeds differ by
-a point or three; rows are single runs unless more seeds are asked for. What is kept is not measured again.
+A rehearsal has a tenth of the teachers or less, as many records for each, and noise scaled with
+them: sigma / N is what the shipped settings have on all 60,000 records at epsilon 10. The noise is
+seeded, so nothing here is a release.
+
+The validation images are training images that no teacher holds, and no test image is read. So
+settings may be chosen here. Seeds differ by one to three percentage points. Rows are single runs
+unless more seeds are given. Stored rows are not measured again.
 """
 
 import argparse
@@ -16,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import common
 from benchmarks.common import cpu_seconds, keep, kept, show
 from pipelines import config, seeds
 from pipelines.config.generators import Datalens
-from pipelines.datasets import sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
@@ -29,12 +32,15 @@ from pipelines.synthesis.datalens import generator as datalens
 from pipelines.training import classifier
 
 NAME = "datalens_ablation"
-RECORDS = 60_000  # of the client that is rehearsed
-TEACHERS = 80  # in the rehearsal, five blocks
+# Number of records of the client that is rehearsed.
+RECORDS = 60_000
+# Number of teachers of the rehearsal, five blocks.
+TEACHERS = 80
 VALIDATION = 10_000
 IMAGES = 5_000
 RECIPE = {"epochs": 5, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
 HIDDEN = ("settings",)
+# Changes to the shipped settings. Those of a count are factors.
 OPTIONS = {
     "shipped": {},
     "no noise": {"epsilon": math.inf},
@@ -56,55 +62,74 @@ OPTIONS = {
     "half the teachers": {"teachers": 0.5},
     "twice the teachers": {"teachers": 2.0},
 }
+COUNTS = ("steps", "teachers")
+EPSILON = 10.0
 
 
 def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
-    """(settings, epsilon); changes of a count are factors."""
-    epsilon = changes.get("epsilon", 10.0)
-    counts = {
-        name: round(getattr(shipped, name) * changes[name])
-        for name in ("steps", "teachers")
-        if name in changes
-    }
-    values = {name: value for name, value in changes.items() if name != "epsilon"}
-    return shipped.model_copy(update={**values, **counts, "weak_plan": "warn"}), epsilon
+    """Returns the settings and the epsilon of one of OPTIONS."""
+    changes = dict(changes)
+    epsilon = changes.pop("epsilon", EPSILON)
+    for name in COUNTS:
+        if name in changes:
+            changes[name] = round(getattr(shipped, name) * changes[name])
+    return shipped.model_copy(update={**changes, "weak_plan": "warn"}), epsilon
 
 
 def rehearsed(settings: Datalens, budget: Budget, space: base.Space) -> base.Plan:
-    """The plan of fewer teachers with the sigma / N of all; it claims no privacy."""
+    """Returns the plan of few teachers with the sigma / N of all; it claims no privacy.
+
+    Args:
+        settings: Settings of the whole run.
+        budget: Epsilon and delta of the whole run.
+        space: The public shape and classes of the images.
+    """
     whole = datalens.plan(settings, budget, space).statement.details
     few = settings.model_copy(update={"teachers": TEACHERS})
     plan = datalens.plan(few, Budget(math.inf, budget.delta), space)
-    scaled = {"sigma": whole["sigma_over_N"] * TEACHERS, "sigma_over_N": whole["sigma_over_N"]}
-    plan.statement.details.update(scaled, lattice_steps_per_vote=whole["lattice_steps_per_vote"])
+    plan.statement.details.update(
+        sigma=whole["sigma_over_N"] * TEACHERS,
+        sigma_over_N=whole["sigma_over_N"],
+        lattice_steps_per_vote=whole["lattice_steps_per_vote"],
+    )
     return plan
 
 
 def measure(
     params: config.Params, settings: Datalens, epsilon: float, seed: int, train: Images
 ) -> dict:
+    """Rehearses one run and scores a classifier on its images.
+
+    Args:
+        params: The parameters of params.yaml.
+        settings: Settings of the whole run.
+        epsilon: Epsilon of the whole run.
+        seed: Seed of the rehearsal.
+        train: MNIST's training images.
+
+    Returns:
+        {"sigma_over_N", "accuracy" on the validation images, "cpu_seconds" of the generator}.
+    """
     profile = params.profiles["mnist"]
     plan = rehearsed(settings, Budget(epsilon, params.privacy.delta), release.public_space(profile))
     order = np.random.default_rng(seeds.derive(seed, NAME)).permutation(len(train))
-    shard, held_out = (
-        train[order[: TEACHERS * RECORDS // settings.teachers]],
-        train[order[-VALIDATION:]],
-    )
+    shard = train[order[: TEACHERS * RECORDS // settings.teachers]]
+    held_out = train[order[-VALIDATION:]]
     start = cpu_seconds()
     state = datalens.fit(shard, plan, SeededForTests(seed), seed)
     seconds = cpu_seconds() - start
     model = classifier.new(profile, seed)
-    made = datalens.sample(state, IMAGES, seed)
-    classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
-    ratio = plan.statement.details["sigma_over_N"]
+    images = datalens.sample(state, IMAGES, seed)
+    classifier.fit(model, images, seed=seed, augmentation=profile.augmentation, **RECIPE)
     return {
-        "sigma_over_N": ratio,
+        "sigma_over_N": plan.statement.details["sigma_over_N"],
         "accuracy": scores(model, held_out)["accuracy"],
         "cpu_seconds": seconds,
     }
 
 
 def main() -> None:
+    """Measures the options that are not stored yet, and prints all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -115,10 +140,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     arguments = parser.parse_args()
     params = config.load()
-    profile = params.profiles["mnist"]
-    train, _ = sources.read(
-        "mnist", name="mnist", classes=10, shape=profile.shape, root=arguments.images
-    )
+    train, _ = common.read(params, "mnist", arguments.images)
     shipped = params.generator("mnist", "datalens")
     for seed in arguments.seeds:
         for option in arguments.options:
@@ -127,7 +149,7 @@ def main() -> None:
 
 
 def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> None:
-    """Measures what is not kept under these settings, and keeps it."""
+    """Measures an option and stores it, unless it is stored under the same settings."""
     settings, epsilon = asked(shipped, OPTIONS[key["option"]])
     used = {
         "version": datalens.VERSION,
@@ -136,17 +158,18 @@ def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> 
         **RECIPE,
         **settings.model_dump(),
     }
-    if any(key.items() <= row.items() and row["settings"] == used for row in kept(NAME)):
+    if any(common.has(row, {**key, "settings": used}) for row in kept(NAME)):
         return
+    # The generator's own lines are not shown.
     with redirect_stdout(io.StringIO()):
         run = measure(params, settings, epsilon, key["seed"], train)
-    others = [row for row in kept(NAME) if not key.items() <= row.items()]
-    rows = [*others, {**key, **run, "settings": used}]
-    keep(
-        NAME,
-        sorted(rows, key=lambda row: (list(OPTIONS).index(row["option"]), row["seed"])),
-        rehearsal="no privacy",
-    )
+    rows = [*common.without(kept(NAME), key), {**key, **run, "settings": used}]
+    keep(NAME, sorted(rows, key=_place), rehearsal="no privacy")
+
+
+def _place(row: dict) -> tuple[int, int]:
+    """Returns the place of a row in the table."""
+    return list(OPTIONS).index(row["option"]), row["seed"]
 
 
 if __name__ == "__main__":

@@ -1,21 +1,28 @@
-"""The DP-SGD family in its papers' settings, beside what was published: accuracy on the whole real test set.
+"""Measures the DP-SGD family in its papers' settings, beside what was published.
 
-    python -m benchmarks.dp_federation --images ../shared/datasets     # hours; measures the cells not kept yet
+    python -m benchmarks.dp_federation --images ../shared/datasets     # hours; measures missing cells
     python -m benchmarks.dp_federation --datasets mnist --seeds 0 --cases fedfdp agn
 
-Ten clients (`dp_cases`), delta 1e-5, noise from the operating system, one process and one thread. The last round's
-model is tested, once; of `fedfdp` also the models after the steps that smaller epsilons buy. One in thirty training
-images is kept from the clients for the rules that look at public ones. A run's CPU-seconds stand beside it; each cell
-is written when it is done, and what is kept under the same settings is not measured again.
+There are ten clients (`dp_cases`). Delta is 1e-5, the noise comes from the operating system, and
+all runs in one process with one thread. The last round's model is tested once on the whole real
+test set. For `fedfdp` the models after the steps that smaller epsilons buy are tested as well. One
+in thirty training images is held back from the clients, for the rules that look at public images.
+
+A run's CPU-seconds stand beside it. Each cell is written when it is done. Cells that are stored
+under the same settings are not measured again.
 """
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from tqdm import tqdm
 
+from benchmarks import common
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from benchmarks.dp_cases import CASES, Case
 from pipelines import config, seeds
@@ -33,105 +40,153 @@ from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import dp_moments, warm_start
 from pipelines.synthesis.release import public_space
 from pipelines.training import classifier
-from pipelines.training.tensors import state_of, with_state
+from pipelines.training.tensors import State, state_of, with_state
 
 NAME = "dp_federation"
 CLIENTS = [f"k{number}" for number in range(10)]
-PUBLIC, DELTA = 1 / 30, 1e-5
+# Fraction of the training images that the server has as public ones.
+PUBLIC = 1 / 30
+DELTA = 1e-5
 HIDDEN = ("settings", "runs")
 
 
 def settings_of(params: config.Params, dataset: str, case: Case) -> Block:
+    """Returns the settings of a case's algorithm.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        case: The case.
+    """
     block = getattr(params.dp_baselines, case.algorithm)
-    return type(block).model_validate(
-        {**block.model_dump(), **case.settings, **case.own.get(dataset, {})}
-    )
+    changes = {**case.settings, **case.by_dataset.get(dataset, {})}
+    return type(block).model_validate({**block.model_dump(), **changes})
 
 
 def conditions(params: config.Params, dataset: str, case: Case) -> dict:
-    """All that a run depends on beside its seed and the data set's own images."""
-    settings, profile = settings_of(params, dataset, case), params.profiles[dataset]
-    found = {
+    """Returns all that a run depends on beside its seed and the data set's own images.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        case: The case.
+    """
+    settings = settings_of(params, dataset, case)
+    content = {
+        **settings.model_dump(),
         "version": noisy_run.family(settings).VERSION,
         "budget": [case.epsilon, DELTA],
         "public": PUBLIC,
     }
     if settings.warm_start:
-        found |= {
-            "images": params.generator(dataset, "dp_moments").model_dump(),
-            "of_version": dp_moments.VERSION,
-        }
-        found["augmentation"] = profile.augmentation and profile.augmentation.model_dump()
-    return standard(
-        {**settings.model_dump(), **found, "partition": _dealing(params, case).model_dump()}
-    )
+        augmentation = params.profiles[dataset].augmentation
+        content["images"] = params.generator(dataset, "dp_moments").model_dump()
+        content["of_version"] = dp_moments.VERSION
+        content["augmentation"] = augmentation and augmentation.model_dump()
+    return standard({**content, "partition": _partition(params, case).model_dump()})
 
 
 def dealt(
     params: config.Params, case: Case, seed: int, train: Images
 ) -> tuple[Images, dict[str, Images]]:
-    """(public images, each client's records)."""
+    """Returns the public images, and each client's records.
+
+    Args:
+        params: The parameters of params.yaml.
+        case: The case, for its partition.
+        seed: Seed of the run.
+        train: The training images.
+    """
     rng = np.random.default_rng(seeds.derive(seed, NAME))
-    public, rest = (train[rows] for rows in partitions.split(train.labels, [PUBLIC], rng))
-    parts = partitions.deal(rest.labels, _dealing(params, case), rng)
+    public, rest = common.split(train, PUBLIC, rng)
+    parts = partitions.deal(rest.labels, _partition(params, case), rng)
     return public, {client: rest[rows] for client, rows in parts.items()}
 
 
 def measure(
     params: config.Params, dataset: str, case: Case, seed: int, train: Images, test: Images
 ) -> list[dict]:
-    """One run: a dict for each epsilon that it is read at."""
-    began, settings = cpu_seconds(), settings_of(params, dataset, case)
+    """Makes one run.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        case: The case.
+        seed: Seed of the run.
+        train: The training images.
+        test: The test images.
+
+    Returns:
+        One dict for each epsilon at which the run is read: "seed", "read_at", "accuracy", "rounds",
+        what the account says it spent, and "cpu_seconds".
+    """
+    start = cpu_seconds()
+    settings = settings_of(params, dataset, case)
     public, data = dealt(params, case, seed, train)
     profile = params.profiles[dataset].model_copy(update={"classifier": settings.network})
     model = classifier.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
-    accounts, first = _begun(params, dataset, case, settings, data, model, seed)
-    module, source = noisy_run.family(settings), OsEntropy()
-    engine = module.engine(
-        {
-            client: module.Client(_copy(profile, settings), own, accounts[client], source)
-            for client, own in data.items()
-        }
-    )
-    state = module.start(first, settings, Public(_copy(profile, settings), public), len(data))
-    account, found, rounds = accounts[CLIENTS[0]], [], 0
+    accounts, weights = _begun(params, dataset, case, settings, data, model, seed)
+    module = noisy_run.family(settings)
+    source = OsEntropy()
+    clients = {}
+    for client, records in data.items():
+        network = _copy(profile, settings)
+        clients[client] = module.Client(network, records, accounts[client], source)
+    engine = module.engine(clients)
+    public_validation = Public(_copy(profile, settings), public)
+    state = module.start(weights, settings, public_validation, len(data))
+    account = accounts[CLIENTS[0]]
     reads = _reads(case, settings, dataset)
+    readings = []
+    last_round = 0
     for number in tqdm(range(1, settings.rounds + 1), desc=NAME, disable=None, mininterval=1):
         replies = engine.call(Payload(state.sent, {"round": number, **state.asked}))
         if not replies:
             break
-        state, rounds = module.step(state, replies), number
+        state = module.step(state, replies)
+        last_round = number
         if account.steps in reads:
-            found.append(_read(reads[account.steps], model, state.weights, account, rounds, test))
-    if not found or found[-1]["steps"] < account.steps:
-        found.append(_read(case.epsilon, model, state.weights, account, rounds, test))
-    return [{"seed": seed, **one, "cpu_seconds": cpu_seconds() - began} for one in found]
+            epsilon = reads[account.steps]
+            readings.append(_read(epsilon, model, state.weights, account, last_round, test))
+    if not readings or readings[-1]["steps"] < account.steps:
+        readings.append(_read(case.epsilon, model, state.weights, account, last_round, test))
+    seconds = cpu_seconds() - start
+    return [{"seed": seed, **reading, "cpu_seconds": seconds} for reading in readings]
 
 
 def row(dataset: str, name: str, epsilon: float, settings: dict, runs: list[dict]) -> dict:
-    """The table's line for a cell: means over its runs."""
+    """Returns the table's line for a cell, with means over its runs.
+
+    Args:
+        dataset: Name of the data set.
+        name: Name of the case.
+        epsilon: The epsilon at which the runs were read.
+        settings: The runs' `conditions`.
+        runs: One dict per seed, as `measure` returns them.
+    """
     case = CASES[name]
-    mean = {
-        field: float(np.mean([run[field] for run in runs])) for field in runs[0] if field != "seed"
-    }
+    means = {}
+    for field in runs[0]:
+        if field != "seed":
+            means[field] = float(np.mean([run[field] for run in runs]))
+    accuracy = means.pop("accuracy")
     return {
         "dataset": dataset,
         "case": name,
         "epsilon": epsilon,
-        "accuracy": mean.pop("accuracy"),
+        "accuracy": accuracy,
         "spread": float(np.std([run["accuracy"] for run in runs])),
         "seeds": len(runs),
-        **{
-            other: _at(getattr(case, other).get(dataset), epsilon, case)
-            for other in ("published", "gate")
-        },
-        **mean,
+        "published": _at(case.published.get(dataset), epsilon, case),
+        "gate": _at(case.gate.get(dataset), epsilon, case),
+        **means,
         "settings": settings,
         "runs": runs,
     }
 
 
 def main() -> None:
+    """Measures the cells that are not stored yet, and prints all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -152,50 +207,71 @@ def main() -> None:
     show(kept(NAME), hidden=HIDDEN)
 
 
-def _dealing(params: config.Params, case: Case) -> Partition:
-    asked = {**params.partition.model_dump(), **case.partition, "clients": CLIENTS, "small": None}
-    return Partition.model_validate(asked)
+def _partition(params: config.Params, case: Case) -> Partition:
+    """Returns the settings by which the records are dealt."""
+    settings = {**params.partition.model_dump(), **case.partition}
+    return Partition.model_validate({**settings, "clients": CLIENTS, "small": None})
 
 
 def _begun(
-    params, dataset: str, case: Case, settings: Block, data: dict[str, Images], model, seed: int
-):
-    """(each client's account, the weights before the first round)."""
-    account = noisy_run.family(settings).account
-    if not settings.warm_start:
-        return {client: account(case.epsilon, DELTA, settings) for client in data}, state_of(model)
-    space, start = public_space(params.profiles[dataset]), settings.warm_start
-    plan = warm_start.plan(
-        params.generator(dataset, "dp_moments"), case.epsilon, DELTA, start.share, space
-    )
-    plans, sources = dict.fromkeys(data, plan), {client: OsEntropy() for client in data}
-    warps = params.profiles[dataset].augmentation
-    weights, _ = warm_start.trained(
-        model, start, warps, data, plans, sources, seeds.derive(seed, "warm_start")
-    )
-    left, spent = warm_start.continuous(DELTA), warm_start.steps(plan)
-    return {client: account(case.epsilon, left, settings, spent) for client in data}, weights
+    params: config.Params,
+    dataset: str,
+    case: Case,
+    settings: Block,
+    data: dict[str, Images],
+    model: nn.Module,
+    seed: int,
+) -> tuple[dict[str, Any], State]:
+    """Returns each client's account, and the weights before the first round."""
+    new_account = noisy_run.family(settings).account
+    accounts = {}
+    start = settings.warm_start
+    if not start:
+        for client in data:
+            accounts[client] = new_account(case.epsilon, DELTA, settings)
+        return accounts, state_of(model)
+    generator = params.generator(dataset, "dp_moments")
+    space = public_space(params.profiles[dataset])
+    plan = warm_start.plan(generator, case.epsilon, DELTA, start.share, space)
+    plans = dict.fromkeys(data, plan)
+    sources = {client: OsEntropy() for client in data}
+    augmentation = params.profiles[dataset].augmentation
+    start_seed = seeds.derive(seed, "warm_start")
+    weights, _ = warm_start.trained(model, start, augmentation, data, plans, sources, start_seed)
+    delta_left = warm_start.continuous(DELTA)
+    steps = warm_start.steps(plan)
+    for client in data:
+        accounts[client] = new_account(case.epsilon, delta_left, settings, steps)
+    return accounts, weights
 
 
-def _copy(profile, settings: Block):
+def _copy(profile: Any, settings: Block) -> nn.Module:
+    """Returns a network of the run's kind, whose weights do not matter."""
     return classifier.new(profile, 0, activation=settings.activation)
 
 
 def _reads(case: Case, settings: Block, dataset: str) -> dict[int, float]:
-    """{steps taken: the epsilon that they cost}, where a published table has several for one run."""
+    """Returns {steps taken: the epsilon that they cost}, if a table has several for one run."""
     table = case.published.get(dataset)
     if not isinstance(table, dict):
         return {}
-    how = {"sampling_rate": settings.sampling_rate, "noise_multiplier": settings.noise_multiplier}
-    return {accounting.steps_for(epsilon=epsilon, delta=DELTA, **how): epsilon for epsilon in table}
+    noise = {"sampling_rate": settings.sampling_rate, "noise_multiplier": settings.noise_multiplier}
+    reads = {}
+    for epsilon in table:
+        reads[accounting.steps_for(epsilon=epsilon, delta=DELTA, **noise)] = epsilon
+    return reads
 
 
-def _read(epsilon: float, model, weights, account, rounds: int, test: Images) -> dict:
+def _read(
+    epsilon: float, model: nn.Module, weights: State, account: Any, rounds: int, test: Images
+) -> dict:
+    """Tests the weights and returns one reading of a run."""
     accuracy = scores(with_state(model, weights), test)["accuracy"]
     return {"read_at": epsilon, "accuracy": accuracy, "rounds": rounds, **account.spent()}
 
 
-def _at(table, epsilon: float, case: Case) -> float | None:
+def _at(table: dict | float | None, epsilon: float, case: Case) -> float | None:
+    """Returns a published figure or gate at an epsilon; None if there is none."""
     if isinstance(table, dict):
         return table.get(epsilon)
     return table if epsilon == case.epsilon else None
@@ -204,35 +280,35 @@ def _at(table, epsilon: float, case: Case) -> float | None:
 def _add(
     params: config.Params, dataset: str, name: str, seed: int, train: Images, test: Images
 ) -> None:
-    """Measures what is not kept, and keeps it; runs under other settings than today's give way."""
+    """Measures a cell and stores it, unless it is stored. It replaces runs under other settings."""
     settings = conditions(params, dataset, CASES[name])
-    same = [line for line in kept(NAME) if (line["dataset"], line["case"]) == (dataset, name)]
-    same = [line for line in same if line["settings"] == settings]
-    if any(run["seed"] == seed for line in same for run in line["runs"]):
+    cell = {"dataset": dataset, "case": name, "settings": settings}
+    if any(run["seed"] == seed for run in _runs(cell)):
         return
     for run in measure(params, dataset, CASES[name], seed, train, test):
         epsilon = run.pop("read_at")
-        told = f"{run['accuracy']:.4f} after {run['steps']} steps in {run['cpu_seconds']:.0f} CPU-seconds"
-        print(dataset, f"{name!r}, epsilon {epsilon:g}, seed {seed}: {told}", flush=True)
-        key = {"dataset": dataset, "case": name, "epsilon": epsilon}
-        before = [
-            line for line in kept(NAME) if all(line[field] == value for field, value in key.items())
-        ]
-        runs = [one for line in before if line["settings"] == settings for one in line["runs"]]
-        others = [line for line in kept(NAME) if line not in before]
-        runs = sorted([*runs, run], key=lambda one: one["seed"])
-        rows = [*others, row(dataset, name, epsilon, settings, runs)]
-        keep(
-            NAME,
-            sorted(
-                rows,
-                key=lambda line: (
-                    line["dataset"],
-                    list(CASES).index(line["case"]),
-                    line["epsilon"],
-                ),
-            ),
+        print(
+            f"{dataset} {name!r}, epsilon {epsilon:g}, seed {seed}: {run['accuracy']:.4f} "
+            f"after {run['steps']} steps in {run['cpu_seconds']:.0f} CPU-seconds",
+            flush=True,
         )
+        runs = [*_runs({**cell, "epsilon": epsilon}), run]
+        runs.sort(key=lambda run: run["seed"])
+        key = {"dataset": dataset, "case": name, "epsilon": epsilon}
+        rows = [*common.without(kept(NAME), key), row(dataset, name, epsilon, settings, runs)]
+        keep(NAME, sorted(rows, key=_place))
+
+
+def _runs(key: dict) -> Iterator[dict]:
+    """Yields the stored runs of the rows that have the key."""
+    for line in kept(NAME):
+        if common.has(line, key):
+            yield from line["runs"]
+
+
+def _place(line: dict) -> tuple[str, int, float]:
+    """Returns the place of a row in the table."""
+    return line["dataset"], list(CASES).index(line["case"]), line["epsilon"]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Seconds per round of one federation, in this process and over NVFlare on loopback, by size of the weights.
+"""Measures seconds per round in this process and over NVFlare on loopback, by size of the weights.
 
     python -m benchmarks.engine_round
 
-Three clients answer with what they were sent, through the gate that every client has; the server takes FedAvg's mean.
-Nothing is trained: what is left is what carrying costs, and beside it what kits, start and end of server and clients
-take. Writes benchmarks/results/engine_round.json.
+Three clients send back the weights that they receive, through the gate that every client has. The
+server takes FedAvg's mean. Nothing is trained, so the time is that of carrying messages. Beside it
+stands the time for kits, start and end of server and clients.
 """
 
 import json
@@ -29,25 +29,32 @@ from pipelines.federation.run_spec import Run
 from pipelines.files import read_json, write_json
 from pipelines.training.tensors import State
 
-NAME, MEGABYTES, ROUNDS, LAYERS = "engine_round", (1, 10, 50), 5, 8
+NAME = "engine_round"
+MEGABYTES = (1, 10, 50)
+ROUNDS = 5
+# Number of arrays of the weights, as many as a small network has.
+LAYERS = 8
+CLIENTS = 3
 RUN = Run("digits", "fedavg", "dp_moments")
 
 
 def weights(megabytes: int) -> State:
-    """float32, in as many arrays as a small network has."""
+    """Returns random weights as float32."""
     rng = np.random.default_rng(megabytes)
-    return {
-        f"layer{number}": rng.standard_normal(megabytes * 250_000 // LAYERS, np.float32)
-        for number in range(LAYERS)
-    }
+    arrays = {}
+    for number in range(LAYERS):
+        count = megabytes * 250_000 // LAYERS
+        arrays[f"layer{number}"] = rng.standard_normal(count, np.float32)
+    return arrays
 
 
 def gate(megabytes: int) -> Gate:
+    """Returns the gate of a client that sends back the weights that it receives."""
     return Gate(lambda payload: Payload(payload.arrays, {"images": 1}), weights(megabytes), ROUNDS)
 
 
 def seconds(engine, megabytes: int) -> float:
-    """Per round."""
+    """Returns the seconds per round over an engine."""
     history = rounds.run(
         Server(weights(megabytes)),
         fedavg.server_step,
@@ -59,39 +66,36 @@ def seconds(engine, megabytes: int) -> float:
 
 
 class Echo(Client):
-    """A client that is made ready with a size instead of a run."""
+    """Is a client that begins with a size instead of a run."""
 
     @collab.publish
     @told
     def begin(self, names: dict, pool: dict) -> dict:
-        """As Client.begin, whose `names` they are."""
+        """Begins as `Client.begin` does; `names` holds the size."""
         self.gate = gate(names["megabytes"])
         return {}
 
 
 class Relay(served.Server):
-    """The server of the benchmark."""
+    """Is the server of the benchmark."""
 
     @collab.main
     def main(self) -> None:
-        clients, told, found = (
-            {proxy.name: proxy for proxy in collab.clients},
-            {"images": TOLD["images"]},
-            {},
-        )
-        carrier = Carrier(clients, config.load().federation, told)
+        """Measures all sizes and writes {size: seconds per round} into the job's folder."""
+        clients = {proxy.name: proxy for proxy in collab.clients}
+        carrier = Carrier(clients, config.load().federation, {"images": TOLD["images"]})
+        per_round = {}
         for megabytes in MEGABYTES:
             carrier.ask("begin", names={"megabytes": megabytes}, pool={})
-            found[megabytes] = seconds(carrier, megabytes)
+            per_round[str(megabytes)] = seconds(carrier, megabytes)
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
-        write_json(
-            folder / names.HISTORY, {str(megabytes): value for megabytes, value in found.items()}
-        )
+        write_json(folder / names.HISTORY, per_round)
 
 
 def over_nvflare(params: config.Params) -> dict[str, float]:
-    """{size: seconds per round}, all sizes by the same processes."""
-    names.SERVER, client = (f"benchmarks.{NAME}.{kind}" for kind in ("Relay", "Echo"))
+    """Returns {size: seconds per round}; the same processes measure all sizes."""
+    names.SERVER = f"benchmarks.{NAME}.Relay"
+    client = f"benchmarks.{NAME}.Echo"
     names.CLIENT_APP["components"][0]["path"] = client
     work = (submit.WORK / NAME).resolve()
     kits, homes = submit.laid_out(params, [], work)
@@ -103,32 +107,35 @@ def over_nvflare(params: config.Params) -> dict[str, float]:
 
 
 def allow(kit: Path, classes: list[str]) -> None:
-    """Lets these classes in, and takes our deployer out, which would refuse them."""
+    """Allows a kit to make these classes, and removes the product's deployer, which refuses them."""
     file = kit / "local/resources.json"
     resources = json.loads(file.read_text())
-    resources["components"] = [
-        part for part in resources["components"] if part["path"] != names.DEPLOYER
-    ]
-    file.write_text(json.dumps({**resources, "class_allow_list": classes}))
+    parts = []
+    for part in resources["components"]:
+        if part["path"] != names.DEPLOYER:
+            parts.append(part)
+    file.write_text(json.dumps({**resources, "components": parts, "class_allow_list": classes}))
 
 
 def three(params: config.Params) -> config.Params:
-    return params.model_copy(update={"clients": dict(list(params.clients.items())[:3])})
+    """Returns the parameters with their first three clients."""
+    clients = dict(list(params.clients.items())[:CLIENTS])
+    return params.model_copy(update={"clients": clients})
 
 
 def main() -> None:
+    """Measures both engines, prints and stores the table."""
     params = three(config.load())
-    began = time.perf_counter()
-    there, rows = over_nvflare(params), []
-    around = time.perf_counter() - began - ROUNDS * sum(there.values())
+    start = time.perf_counter()
+    nvflare_seconds = over_nvflare(params)
+    around = time.perf_counter() - start - ROUNDS * sum(nvflare_seconds.values())
+    rows = []
     for megabytes in MEGABYTES:
-        here = seconds(
-            InProcess({client: gate(megabytes).answer for client in params.clients}), megabytes
-        )
-        found = {"inprocess_seconds": here, "nvflare_seconds": there[str(megabytes)]}
-        rows.append(
-            {"megabytes": megabytes, **found, "added_seconds": there[str(megabytes)] - here}
-        )
+        handlers = {client: gate(megabytes).answer for client in params.clients}
+        inprocess = seconds(InProcess(handlers), megabytes)
+        nvflare = nvflare_seconds[str(megabytes)]
+        row = {"megabytes": megabytes, "inprocess_seconds": inprocess, "nvflare_seconds": nvflare}
+        rows.append({**row, "added_seconds": nvflare - inprocess})
     publish(NAME, rows, clients=len(params.clients), rounds=ROUNDS, around_seconds=around)
 
 

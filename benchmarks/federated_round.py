@@ -1,26 +1,33 @@
-"""What a round of a federation costs beside the bare training loops in it, in CPU time.
+"""Measures what a round of a federation costs beside the bare training loops in it, in CPU time.
 
     python -m benchmarks.federated_round          # about five minutes on one core
 
-Five clients with as many images as MNIST's profile says, the MNIST CNN, one local epoch (PPPFL: its inner steps and
-query). Bare is the loop that a tutorial would write: the same network, batches of the same size, the same optimiser or
-learn2learn call, records already tensors, and nothing sent, kept or summed. Both take turns on one thread; process CPU
-time, least of several rounds. `evaluation_share`: the shared model of every fifth round scored on the 10,000 images of
-a test set, as a share of 30 rounds and of itself: of what a stage does besides, fine-tuning, nothing is counted.
+Five clients have as many images as MNIST's profile says. They train the MNIST CNN for one local
+epoch; PPPFL takes its inner steps and its query. Bare is the loop that a tutorial would write. It
+has the same network, the same batch size, and the same optimiser or learn2learn call. Its records
+are tensors already, and nothing is sent, stored or summed.
+
+Both take turns on one thread, and the least CPU time of several rounds counts. `evaluation_share`
+is the cost of scoring the shared model of every fifth round on a test set of 10,000 images. It is a
+share of the sum of this cost and 30 rounds. Fine-tuning, the other work of a stage, is not counted.
 """
 
 import argparse
+import math
 import time
+from collections.abc import Callable
 from functools import partial
 
 import learn2learn as l2l
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from benchmarks.common import publish
 from models import classifiers
 from pipelines import config, methods
+from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
 from pipelines.federation.core import task as tasks
@@ -29,13 +36,19 @@ from pipelines.federation.core.task import Task
 from pipelines.training.classifier import batches
 from pipelines.training.tensors import tensors
 
-CLIENTS, TEST = 5, 10_000
-ROUNDS, SCORED = 30, 6
+CLIENTS = 5
+# Number of test images.
+TEST = 10_000
+# Number of rounds, and of those whose model is scored.
+ROUNDS = 30
+SCORED = 6
 KEY = "cpu_ratio_over_bare_training"
+Tensors = tuple[torch.Tensor, torch.Tensor]
 BUILD = partial(classifiers.build, "cnn", shape=(28, 28, 1), classes=10, seed=0)
 
 
 def images(count: int, seed: int) -> Images:
+    """Returns images of noise with random labels, in MNIST's shape."""
     rng = np.random.default_rng(seed)
     return Images(
         rng.integers(0, 256, (count, 28, 28, 1)).astype(np.uint8),
@@ -44,7 +57,14 @@ def images(count: int, seed: int) -> Images:
     )
 
 
-def bare_sgd(model, data, settings) -> None:
+def bare_sgd(model: nn.Module, data: Tensors, settings: Block) -> None:
+    """Trains a network for one epoch of SGD.
+
+    Args:
+        model: The network.
+        data: Pixels [n, channels, height, width] and labels [n].
+        settings: The algorithm's settings; batch and learning rate are read.
+    """
     pixels, labels = data
     optimiser = torch.optim.SGD(model.parameters(), lr=settings.learning_rate)
     for rows in batches(len(labels), settings.batch, torch.Generator().manual_seed(0)):
@@ -54,7 +74,14 @@ def bare_sgd(model, data, settings) -> None:
         optimiser.step()
 
 
-def bare_maml(model, data, settings) -> None:
+def bare_maml(model: nn.Module, data: Tensors, settings: Block) -> None:
+    """Takes MAML's inner steps and the gradient of its query.
+
+    Args:
+        model: The network.
+        data: Pixels [n, channels, height, width] and labels [n].
+        settings: PPPFL's settings; the inner loop's are read.
+    """
     pixels, labels = data
     learner = l2l.algorithms.MAML(
         model, lr=settings.inner_learning_rate, first_order=settings.order == "first"
@@ -66,48 +93,67 @@ def bare_maml(model, data, settings) -> None:
     torch.autograd.grad(loss, list(model.parameters()))
 
 
-def seconds(work) -> float:
+def seconds(work: Callable[[], object]) -> float:
+    """Returns the CPU-seconds that a piece of work takes in this process."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 class Round:
-    """One round of an algorithm over all clients, again and again from the same start."""
+    """Makes one round of an algorithm over all clients, each time from the same start."""
 
-    def __init__(self, name: str, settings, task: Task):
+    def __init__(self, name: str, settings: Block, task: Task):
         self.module = tasks.algorithm(methods.module(name))
         self.engine = tasks.in_process(self.module, task, settings, tasks.extra(self.module, task))
         self.server = self.module.server(task, settings)
 
     def __call__(self) -> None:
+        """Makes the round."""
         replies = self.engine.call(Payload(self.server.sent, {"round": 1}))
         self.module.server_step(self.server, replies)
 
 
-def measured(name: str, settings, bare, count: int, repeats: int) -> dict:
-    """Ours and the bare loops in turn; the least CPU time of each."""
+def measured(name: str, settings: Block, bare: Callable, count: int, repeats: int) -> dict:
+    """Measures the product's round and the bare loops in turn.
+
+    Args:
+        name: Name of the algorithm.
+        settings: Its settings.
+        bare: Its bare loop for one client.
+        count: Number of images of each client.
+        repeats: How often each is measured; the least CPU time counts.
+
+    Returns:
+        A line of the table.
+    """
     data = {f"c{number}": images(count, number) for number in range(CLIENTS)}
     task = Task(data, BUILD, None, dict.fromkeys(data, 10.0), seed=0)
-    ours, held = Round(name, settings, task), [(BUILD(), tensors(own)) for own in data.values()]
+    product_round = Round(name, settings, task)
+    clients = [(BUILD(), tensors(client_images)) for client_images in data.values()]
 
-    def loops() -> None:
-        for model, data in held:
-            bare(model, data, settings)
+    def bare_loops() -> None:
+        for model, client_tensors in clients:
+            bare(model, client_tensors, settings)
 
-    for work in (ours, loops):
-        work()  # warm
-    pairs = [(seconds(ours), seconds(loops)) for _ in range(repeats)]
-    whole, least = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+    # The first call of each warms up.
+    product_round()
+    bare_loops()
+    round_seconds = math.inf
+    bare_seconds = math.inf
+    for _ in range(repeats):
+        round_seconds = min(round_seconds, seconds(product_round))
+        bare_seconds = min(bare_seconds, seconds(bare_loops))
     return {
         "algorithm": name,
-        "round_cpu_seconds": whole,
-        "bare_cpu_seconds": least,
-        KEY: whole / least,
+        "round_cpu_seconds": round_seconds,
+        "bare_cpu_seconds": bare_seconds,
+        KEY: round_seconds / bare_seconds,
     }
 
 
 def main() -> None:
+    """Measures all algorithms, prints and stores the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -115,13 +161,14 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     params = config.load()
-    ways = dict.fromkeys(("fedavg", "fedprox", "fednova", "scaffold"), bare_sgd)
-    ways |= dict.fromkeys(("pppfl", "pppfl_paper"), bare_maml)
+    bare_loops = dict.fromkeys(("fedavg", "fedprox", "fednova", "scaffold"), bare_sgd)
+    bare_loops |= dict.fromkeys(("pppfl", "pppfl_paper"), bare_maml)
     rows = []
-    for name, bare in ways.items():
+    for name, bare in bare_loops.items():
         settings = params.training("mnist", methods.block(name))
         rows.append(measured(name, settings, bare, params.profiles["mnist"].images, repeats))
-    test, model = images(TEST, 9), BUILD()
+    test = images(TEST, 9)
+    model = BUILD()
     scored = min(seconds(lambda: scores(model, test)) for _ in range(3)) * SCORED
     for row in rows:
         row["evaluation_share"] = scored / (scored + ROUNDS * row["round_cpu_seconds"])

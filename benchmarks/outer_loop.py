@@ -1,24 +1,30 @@
-"""Which outer loop of PPPFL earns its rounds, judged on synthetic images alone: the search behind `meta`.
+"""Searches for the outer loop of PPPFL on synthetic images alone; `meta` in params.yaml is its result.
 
     python -m benchmarks.outer_loop --datasets digits
-    python -m benchmarks.outer_loop --datasets mnist fashion_mnist --images ../shared/datasets      # half an hour each
+    python -m benchmarks.outer_loop --datasets mnist fashion_mnist --images ../shared/datasets
 
-Every client of the partition releases a `dp_moments` set within its own budget; a fifth of each set is kept from
-meta-training. A model's score is what it becomes on that fifth: adapted to LABELS of its images, a client at a time,
-by STEPS of Adam, tested on the rest of it; the mean over clients. No record is read but to make the releases, so
-whoever holds the sets may choose by this. What is kept under the same settings is not measured again.
+The second command takes half an hour for each data set. Every client of the partition releases a
+`dp_moments` set within its own budget. A fifth of each set is held back from meta-training.
+
+A model is scored on that fifth, one client at a time. STEPS steps of Adam adapt it to LABELS of the
+images, and it is tested on the rest. The score is the mean over clients. Records are read only to
+make the releases, so anyone who has the sets may choose by these scores. Rows that are stored under
+the same settings are not measured again.
 """
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
+from benchmarks import common
 from benchmarks.common import keep, kept, show
 from pipelines import config, seeds
 from pipelines.config.training import Meta
-from pipelines.datasets import partitions, sources
+from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
 from pipelines.federation.core.task import Task, federate
@@ -28,92 +34,127 @@ from pipelines.synthesis import base, release
 from pipelines.training import classifier
 from pipelines.training.tensors import State, with_state
 
-NAME, GENERATOR = "outer_loop", "dp_moments"
-KEPT, LABELS, STEPS, DRAWS = 0.2, 8, 30, 5
+NAME = "outer_loop"
+GENERATOR = "dp_moments"
+# Share of each set that meta-training does not see.
+HELD_OUT = 0.2
+LABELS = 8
+STEPS = 30
+# Number of draws of labelled images of each client.
+DRAWS = 5
 PAPER = {"inner_learning_rate": 1e-4, "inner_steps": 1, "outer_learning_rate": 3e-4, "batch": 64}
-BOTH, NEITHER = {"ema": True, "cosine": True}, {"ema": False, "cosine": False}
-RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+BOTH = {"ema": True, "cosine": True}
+NEITHER = {"ema": False, "cosine": False}
+# Changes to the settings of `meta`. A candidate without an outer rate has the profile's.
 CANDIDATES = {
     "paper": {**PAPER, **BOTH},
-    **{f"EMA and cosine, outer {rate:g}": {**BOTH, "outer_learning_rate": rate} for rate in RATES},
-    **{f"neither, outer {rate:g}": {**NEITHER, "outer_learning_rate": rate} for rate in RATES},
+    "EMA and cosine, outer 0.001": {**BOTH, "outer_learning_rate": 1e-3},
+    "EMA and cosine, outer 0.003": {**BOTH, "outer_learning_rate": 3e-3},
+    "EMA and cosine, outer 0.01": {**BOTH, "outer_learning_rate": 1e-2},
+    "EMA and cosine, outer 0.03": {**BOTH, "outer_learning_rate": 3e-2},
+    "neither, outer 0.001": {**NEITHER, "outer_learning_rate": 1e-3},
+    "neither, outer 0.003": {**NEITHER, "outer_learning_rate": 3e-3},
+    "neither, outer 0.01": {**NEITHER, "outer_learning_rate": 1e-2},
+    "neither, outer 0.03": {**NEITHER, "outer_learning_rate": 3e-2},
     "EMA": {**NEITHER, "ema": True},
     "cosine": {**NEITHER, "cosine": True},
-    **{
-        f"neither, inner {rate:g}": {**NEITHER, "inner_learning_rate": rate}
-        for rate in (0.01, 0.03, 0.3)
-    },
-    **{f"neither, inner steps {steps}": {**NEITHER, "inner_steps": steps} for steps in (1, 5)},
+    "neither, inner 0.01": {**NEITHER, "inner_learning_rate": 0.01},
+    "neither, inner 0.03": {**NEITHER, "inner_learning_rate": 0.03},
+    "neither, inner 0.3": {**NEITHER, "inner_learning_rate": 0.3},
+    "neither, inner steps 1": {**NEITHER, "inner_steps": 1},
+    "neither, inner steps 5": {**NEITHER, "inner_steps": 5},
     "neither, first order": {**NEITHER, "order": "first"},
     "neither, 300 rounds": {**NEITHER, "rounds": 300},
     "neither, 300 rounds, first order": {**NEITHER, "rounds": 300, "order": "first"},
-}  # where no outer rate is named, the profile's
+}
+# {column: share of the rounds}
 READ = {
     "fresh": 0,
     "a third": 1 / 3,
     "two thirds": 2 / 3,
     "all rounds": 1,
-}  # {column: share of the rounds}
+}
 
 
 def synthetic_sets(params: config.Params, dataset: str, root: Path) -> dict[str, Images]:
-    """{client: its released set}."""
+    """Makes a release of every client and returns {client: its synthetic set}.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        root: Folder of the raw files.
+    """
     profile = params.profiles[dataset]
-    pool, test = sources.read(
-        dataset, name=profile.source, classes=profile.classes, shape=profile.shape, root=root
-    )
+    pool, test = common.read(params, dataset, root)
     rng = np.random.default_rng(seeds.derive(params.seed, NAME))
     if test is None:
-        _, pool = (
-            pool[rows]
-            for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng)
-        )
-    module, made = base.load(GENERATOR), {}
+        _, pool = common.split(pool, params.prepare.test_fraction, rng)
+    module = base.load(GENERATOR)
+    settings = params.generator(dataset, GENERATOR)
+    sets = {}
     for client, shard in partitions.cut(pool, params.partition, rng).items():
-        budget, space = Budget(*params.budget(client)), release.public_space(profile)
-        plan = module.plan(params.generator(dataset, GENERATOR), budget, space)
-        state = module.fit(
-            shard.train, plan, OsEntropy(), seeds.derive(params.seed, GENERATOR, client)
-        )
-        made[client] = module.sample(
-            state, profile.images, seeds.derive(params.seed, "sample", client)
-        )
-    return made
+        budget = Budget(*params.budget(client))
+        plan = module.plan(settings, budget, release.public_space(profile))
+        fit_seed = seeds.derive(params.seed, GENERATOR, client)
+        state = module.fit(shard.train, plan, OsEntropy(), fit_seed)
+        sample_seed = seeds.derive(params.seed, "sample", client)
+        sets[client] = module.sample(state, profile.images, sample_seed)
+    return sets
 
 
-def adapted(model: State, sets: dict[str, Images], build) -> float:
-    """Mean over clients and draws: accuracy on a set's rest after STEPS of Adam on LABELS of its images."""
-    found = []
+def adapted(model: State, sets: dict[str, Images], build: Callable[[], nn.Module]) -> float:
+    """Returns a model's accuracy after it is adapted to few images, mean over clients and draws.
+
+    Args:
+        model: Weights of the model.
+        sets: {client: images}. LABELS of them are trained on, and the rest is tested.
+        build: Makes a network for the weights.
+    """
+    accuracies = []
     for client, data in sorted(sets.items()):
         for draw in range(DRAWS):
             rows = np.random.default_rng(seeds.derive(draw, client)).permutation(len(data))
             network = with_state(build(), model)
-            few, rest = data[rows[:LABELS]], data[rows[LABELS:]]
+            few = data[rows[:LABELS]]
+            rest = data[rows[LABELS:]]
             classifier.fit(network, few, epochs=STEPS, batch=LABELS, learning_rate=1e-3, seed=draw)
-            found.append(scores(network, rest)["accuracy"])
-    return float(np.mean(found))
+            accuracies.append(scores(network, rest)["accuracy"])
+    return float(np.mean(accuracies))
 
 
 def measure(params: config.Params, dataset: str, sets: dict[str, Images], settings: Meta) -> dict:
-    """{column of READ: score}."""
+    """Meta-trains on synthetic sets and scores the shared model of some rounds.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        sets: {client: its synthetic set}.
+        settings: Settings of the candidate.
+
+    Returns:
+        "rounds", and the score for each column of READ.
+    """
     profile = params.profiles[dataset]
     build = partial(classifier.new, profile, seeds.derive(params.seed, "init", dataset))
-    cut = {client: round(len(data) * KEPT) for client, data in sets.items()}
-    trained = {client: data[cut[client] :] for client, data in sets.items()}
-    held_out = {client: data[: cut[client]] for client, data in sets.items()}
-    epsilons = {client: params.clients[client].epsilon for client in sets}
-    task = Task(
-        trained, build, profile.augmentation, epsilons, seeds.derive(params.seed, NAME, dataset)
-    )
+    held_out = {}
+    trained = {}
+    epsilons = {}
+    for client, data in sets.items():
+        count = round(len(data) * HELD_OUT)
+        held_out[client] = data[:count]
+        trained[client] = data[count:]
+        epsilons[client] = params.clients[client].epsilon
+    seed = seeds.derive(params.seed, NAME, dataset)
+    task = Task(trained, build, profile.augmentation, epsilons, seed)
     models = federate("pppfl", task, settings).models
-    read = {column: models[round(settings.rounds * share)] for column, share in READ.items()}
-    return {
-        "rounds": settings.rounds,
-        **{column: adapted(model, held_out, build) for column, model in read.items()},
-    }
+    row = {"rounds": settings.rounds}
+    for column, share in READ.items():
+        row[column] = adapted(models[round(settings.rounds * share)], held_out, build)
+    return row
 
 
 def main() -> None:
+    """Measures the candidates that are not stored yet, and prints all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -131,23 +172,24 @@ def main() -> None:
 
 
 def _add(key: dict, params: config.Params, sets: dict[str, Images], settings: Meta) -> None:
-    """Measures what is not kept under these settings, and keeps it."""
+    """Measures a candidate and stores it, unless it is stored under the same settings."""
     used = {
         **settings.model_dump(),
         "images": len(next(iter(sets.values()))),
         "labels": LABELS,
         "steps": STEPS,
     }
-    if any(key.items() <= row.items() and row["settings"] == used for row in kept(NAME)):
+    if any(common.has(row, {**key, "settings": used}) for row in kept(NAME)):
         return
     row = {**key, **measure(params, key["dataset"], sets, settings), "settings": used}
     print(*(value for name, value in row.items() if name != "settings"), flush=True)
-    others = [line for line in kept(NAME) if not key.items() <= line.items()]
-    rows = sorted(
-        [*others, row],
-        key=lambda line: (line["dataset"], list(CANDIDATES).index(line["candidate"])),
-    )
+    rows = sorted([*common.without(kept(NAME), key), row], key=_place)
     keep(NAME, rows, judged_on="synthetic images alone")
+
+
+def _place(row: dict) -> tuple[str, int]:
+    """Returns the place of a row in the table."""
+    return row["dataset"], list(CANDIDATES).index(row["candidate"])
 
 
 if __name__ == "__main__":

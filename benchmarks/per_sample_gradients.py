@@ -1,21 +1,29 @@
-"""Clipped sums of per-record gradients, ours against Opacus, in CPU time on one thread.
+"""Times clipped sums of per-record gradients, ours against Opacus, in CPU time on one thread.
 
     python -m benchmarks.per_sample_gradients          # some minutes on one core
 
-All ways take turns on the same weights and lot, and the least time of each counts. Our networks keep channels last, as
-`training.classifier` builds them; Opacus 1.6 gets another gradient from such weights, so that its networks keep torch's
-order, and `ratio_to_hooks_in_torch_order` has ours in it too. `hooks`: Opacus' GradSampleModule and its optimiser's
-clipping, which form every record's gradient. `ghost`: its fast gradient clipping, two passes. Ratios above 1 mean that
-we are faster. `round_over_gradients`: rounds of one noisy step at each of ten clients of 6,000 records (lots of 78 in
-the mean), with all that is sent, drawn, clipped, noised and accounted, over clipped sums of such lots;
-`with_public_images`: the same where the server has 2,000 of them, and scores each round's model on as many as all lots
-hold. `in_turn_over_together`: the clipped sums of each client's lot in a call of its own, over those of all clients in
-one call, which is how a round's first steps go in one process.
+All ways take turns on the same weights and lot, and the least time of each counts. Our networks
+keep channels last, as `training.classifier` builds them. Opacus 1.6 gets another gradient from such
+weights, so its networks keep torch's order.
+
+* `hooks` is Opacus' GradSampleModule with its optimiser's clipping. It forms every record's
+  gradient.
+* `ghost` is Opacus' fast gradient clipping in two passes.
+* A ratio above 1 means that ours is faster. In `ratio_to_hooks_in_torch_order` ours has torch's
+  order, too.
+* `round_over_gradients` is the time of rounds over that of clipped sums of equal lots. A round is
+  one noisy step at each of ten clients of 6,000 records, with lots of 78 in the mean. It includes
+  all that is sent, drawn, clipped, noised and accounted.
+* `with_public_images` is the same for a server that has 2,000 public images. It scores each round's
+  model on as many as all lots hold.
+* `in_turn_over_together` is the time of one call per client's lot over that of one call for all
+  clients. The first steps of a round in one process are one call.
 """
 
 import argparse
 import copy
 import json
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -42,12 +50,19 @@ from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.per_sample import Lot, clipped, clipped_sum, scaled_sum, scaled_sums
 from pipelines.training.tensors import state_of
 
+# Computes a clipped sum: {layer: tensor}, or the tensors in the layers' order.
+Way = Callable[[], dict[str, torch.Tensor] | list[torch.Tensor]]
+
 NAME = "per_sample_gradients"
 CLIP = 1.0
-CLIENTS, RECORDS, LOT = 10, 6_000, 78
+CLIENTS = 10
+# Number of records of a client, and of its lot in the mean.
+RECORDS = 6_000
+LOT = 78
+# Number of images of the server.
 PUBLIC = 2_000
 LAST = {"memory_format": torch.channels_last}
-# name/lot of each client: (as which case, clients); digits' are the last two
+# {name/lot of each client: (a key of CASES, number of clients)}. The last two are those of digits.
 TOGETHER = {
     "small28/8": ("small28/16", CLIENTS),
     "small28/16": ("small28/16", CLIENTS),
@@ -59,7 +74,7 @@ TOGETHER = {
     "mlp8/20": ("mlp8/40", 5),
     "mlp8/40": ("mlp8/40", 5),
 }
-# name/lot: (network, side, channels)
+# {name/lot: (network, side, channels)}
 CASES = {
     "small28/16": ("papernot", 28, 1),
     "small28/78": ("papernot", 28, 1),
@@ -76,18 +91,35 @@ CASES = {
 
 
 def lot(count: int, side: int, channels: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns random images and labels.
+
+    Args:
+        count: Number of images.
+        side: Height and width in pixels.
+        channels: Number of channels.
+
+    Returns:
+        float32 [count, channels, side, side] in [0, 1) and int64 [count].
+    """
     generator = torch.Generator().manual_seed(count)
     images = torch.rand(count, channels, side, side, generator=generator)
     return images, torch.randint(10, (count,), generator=generator)
 
 
 def network(case: str, **order) -> nn.Module:
+    """Returns the network of a case; order: LAST, or nothing for torch's order."""
     name, side, channels = CASES[case]
     return classifiers.build(name, shape=(side, side, channels), classes=10, seed=0).to(**order)
 
 
-def hooks(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
-    """A function that leaves the clipped sum in `summed_grad`."""
+def hooks(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Way:
+    """Returns a function that computes the clipped sum with Opacus' per-record gradients.
+
+    Args:
+        model: The network; a copy is used.
+        images: The lot, float32 [n, channels, height, width].
+        labels: Its labels, int64 [n].
+    """
     wrapped = GradSampleModule(copy.deepcopy(model))
     inner = torch.optim.SGD(wrapped.parameters(), lr=1.0)
     optimiser = DPOptimizer(
@@ -103,7 +135,14 @@ def hooks(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
     return run
 
 
-def ghost(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
+def ghost(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Way:
+    """Returns a function that computes the clipped sum with Opacus' ghost clipping.
+
+    Args:
+        model: The network; a copy is used.
+        images: The lot, float32 [n, channels, height, width].
+        labels: Its labels, int64 [n].
+    """
     wrapped = GradSampleModuleFastGradientClipping(
         copy.deepcopy(model), max_grad_norm=CLIP, use_ghost_clipping=True, loss_reduction="sum"
     )
@@ -129,6 +168,7 @@ def ghost(model: nn.Module, images: torch.Tensor, labels: torch.Tensor):
 
 
 def measured(case: str, repeats: int) -> dict:
+    """Returns the line of a case: times in milliseconds, ratios, and how far the sums differ."""
     model = network(case)
     images, labels = lot(int(case.split("/")[1]), *CASES[case][1:])
     ways = {
@@ -137,21 +177,17 @@ def measured(case: str, repeats: int) -> dict:
         "hooks": hooks(model, images, labels),
         "ghost": ghost(model, images, labels),
     }
-    found = {name: way() for name, way in ways.items()}
-    sums = {name: list(of.values()) if isinstance(of, dict) else of for name, of in found.items()}
-    ours = sums.pop("ours")
-    difference = max(
-        (a - b).norm().item() / b.norm().item()
-        for other in sums.values()
-        for a, b in zip(ours, other)
-    )
+    difference = _difference(ways)
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(repeats):
         for name, way in ways.items():
             least[name] = min(least[name], seconds(way))
+    milliseconds = {}
+    for name, value in least.items():
+        milliseconds[f"{name}_ms"] = 1000 * value
     return {
         "case": case,
-        **{f"{name}_ms": 1000 * value for name, value in least.items()},
+        **milliseconds,
         "ratio_to_opacus_hooks": least["hooks"] / least["ours"],
         "ratio_to_opacus_ghost": least["ghost"] / least["ours"],
         "ratio_to_hooks_in_torch_order": least["hooks"] / least["ours_in_torch_order"],
@@ -160,22 +196,35 @@ def measured(case: str, repeats: int) -> dict:
 
 
 def in_turn_over_together(case: str, repeats: int) -> float:
-    """Each client's sum in a call of its own, over those of all in one."""
+    """Returns the time of one call per client over that of one call for all clients."""
     like, clients = TOGETHER[case]
-    model, size = network(like, **LAST), int(case.split("/")[1])
+    model = network(like, **LAST)
+    size = int(case.split("/")[1])
     images, labels = lot(clients * size, *CASES[like][1:])
-    lots = [Lot(*own, clipped(CLIP)) for own in zip(images.split(size), labels.split(size))]
-    least = [float("inf")] * 2
+    lots = []
+    for client_images, client_labels in zip(images.split(size), labels.split(size)):
+        lots.append(Lot(client_images, client_labels, clipped(CLIP)))
+
+    def in_turn() -> None:
+        for client_lot in lots:
+            scaled_sum(model, client_lot)
+
+    in_turn_seconds = float("inf")
+    together_seconds = float("inf")
     for _ in range(repeats):
-        each = seconds(lambda: [scaled_sum(model, own) for own in lots])
-        least = [
-            min(pair) for pair in zip(least, (each, seconds(lambda: scaled_sums(model, lots))))
-        ]
-    return least[0] / least[1]
+        in_turn_seconds = min(in_turn_seconds, seconds(in_turn))
+        together_seconds = min(together_seconds, seconds(partial(scaled_sums, model, lots)))
+    return in_turn_seconds / together_seconds
 
 
 def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -> float:
-    """Rounds and as many gradients in turn, of lots drawn at the same rate, summed. public: the server's images."""
+    """Returns the time of rounds over that of clipped sums of lots drawn at the same rate.
+
+    Args:
+        params: The parameters of params.yaml.
+        repeats: Number of rounds after the first, which warms up.
+        public: Number of public images of the server.
+    """
     changes = {
         "local_steps": 1,
         "rounds": repeats + 1,
@@ -187,26 +236,45 @@ def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (RECORDS, 28, 28, 1)).astype(np.uint8)
     data = Images(pixels, rng.integers(0, 10, RECORDS), np.arange(RECORDS))
-    watched = Public(build(), data[np.arange(public)]) if public else None
-    clients = [
-        dpsgd.Client(build(), data, account(2.0, 1e-5, settings), OsEntropy())
-        for _ in range(CLIENTS)
-    ]
-    engine = dpsgd.engine({f"c{number}": client for number, client in enumerate(clients)})
-    state = dpsgd_server.start(state_of(build()), settings, watched, CLIENTS)
-    model, images, labels = build(), *lot(RECORDS, 28, 1)
-    whole, gradients = [], []
+    public_validation = Public(build(), data[np.arange(public)]) if public else None
+    clients = {}
+    for number in range(CLIENTS):
+        client_account = account(2.0, 1e-5, settings)
+        clients[f"c{number}"] = dpsgd.Client(build(), data, client_account, OsEntropy())
+    engine = dpsgd.engine(clients)
+    state = dpsgd_server.start(state_of(build()), settings, public_validation, CLIENTS)
+    model = build()
+    images, labels = lot(RECORDS, 28, 1)
+
+    def make_round() -> None:
+        dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked)))
+
+    round_seconds = []
+    gradient_seconds = []
     for _ in range(repeats + 1):
-        whole.append(
-            seconds(lambda: dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked))))
-        )
-        sizes = rng.binomial(RECORDS, LOT / RECORDS, CLIENTS)
-        lots = [Lot(images[:size].clone(), labels[:size], clipped(CLIP)) for size in sizes]
-        gradients.append(seconds(partial(scaled_sums, model, lots)))
-    return sum(whole[1:]) / sum(gradients[1:])
+        round_seconds.append(seconds(make_round))
+        lots = []
+        for size in rng.binomial(RECORDS, LOT / RECORDS, CLIENTS):
+            lots.append(Lot(images[:size].clone(), labels[:size], clipped(CLIP)))
+        gradient_seconds.append(seconds(partial(scaled_sums, model, lots)))
+    return sum(round_seconds[1:]) / sum(gradient_seconds[1:])
+
+
+def _difference(ways: dict[str, Way]) -> float:
+    """Returns the largest relative difference of a layer's sum between ours and another way."""
+    sums = {}
+    for name, way in ways.items():
+        result = way()
+        sums[name] = list(result.values()) if isinstance(result, dict) else result
+    difference = 0.0
+    for other in sums.values():
+        for ours, theirs in zip(sums["ours"], other):
+            difference = max(difference, (ours - theirs).norm().item() / theirs.norm().item())
+    return difference
 
 
 def main() -> None:
+    """Measures all cases, prints and stores the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -216,16 +284,16 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = [measured(case, arguments.repeats) for case in arguments.cases]
     params = config.load()
-    found = {
+    ratios = {
         "round_over_gradients": round_over_gradients(params, arguments.repeats),
         "with_public_images": round_over_gradients(params, arguments.repeats, PUBLIC),
-        "in_turn_over_together": {
-            case: in_turn_over_together(case, arguments.repeats) for case in TOGETHER
-        },
+        "in_turn_over_together": {},
     }
-    show(rows, **found)
-    found["cases"] = {row.pop("case"): row for row in rows}
-    write_text(RESULTS / f"{NAME}.json", json.dumps(found, indent=1) + "\n")
+    for case in TOGETHER:
+        ratios["in_turn_over_together"][case] = in_turn_over_together(case, arguments.repeats)
+    show(rows, **ratios)
+    content = {**ratios, "cases": {row.pop("case"): row for row in rows}}
+    write_text(RESULTS / f"{NAME}.json", json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Grids of synthetic images for docs/synthesis.md, and what making them took.
+"""Draws grids of synthetic images for docs/synthesis.md, and prints what making them took.
 
     python -m benchmarks.sample_grids --images ../shared/datasets              # minutes on one core
     python -m benchmarks.sample_grids --generators dp_teacher --datasets mnist --epsilons 10 --folder /tmp/grids
 
-The client is that of benchmarks.synthesis_utility under the same seed. The generator and the images are drawn anew, so
-no run repeats the noise of another. A row per class, ten images each, never chosen. Grids hold 16 grey levels and are
-small. Keep no grid of `gan`: it may repeat records, which are private to their owner and not this project's to license.
+The client is that of benchmarks.synthesis_utility under the same seed. The generator and the images
+are drawn anew, so no run repeats the noise of another. A grid has a row of ten images per class,
+which are never chosen. Grids have 16 grey levels and are small. Do not publish a grid of `gan`. It
+may repeat records, which are private to their owner and not this project's to license.
 """
 
 import argparse
@@ -21,13 +22,17 @@ from benchmarks.common import cpu_seconds
 from pipelines import config, seeds
 from pipelines.config.generators import GENERATORS
 from pipelines.datasets import sources
+from pipelines.datasets.labelled_images import Images
 from pipelines.synthesis import base, export
 
-COUNT = 400  # images: enough for ten of every class that the noise leaves
+# Number of images: enough for ten of every class that the noise leaves.
+COUNT = 400
+# Number of grey levels.
 LEVELS = 16
 
 
 def main() -> None:
+    """Draws a grid for each data set, generator and epsilon."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,8 +52,13 @@ def main() -> None:
     params = config.load()
     for dataset in arguments.datasets:
         profile = params.profiles[dataset]
-        public = {"name": profile.source, "classes": profile.classes, "shape": profile.shape}
-        train, _ = sources.read(dataset, **public, root=arguments.images)
+        train, _ = sources.read(
+            dataset,
+            name=profile.source,
+            classes=profile.classes,
+            shape=profile.shape,
+            root=arguments.images,
+        )
         for generator in arguments.generators:
             for epsilon in arguments.epsilons:
                 key = {
@@ -62,13 +72,15 @@ def main() -> None:
                 _draw(params, key, arguments.seed, shard, path)
 
 
-def _draw(params: config.Params, key: dict, seed: int, shard, path: Path) -> None:
+def _draw(params: config.Params, key: dict, seed: int, shard: Images, path: Path) -> None:
+    """Makes a release from the shard, draws its images and prints what that took."""
     start = cpu_seconds()
-    with redirect_stdout(io.StringIO()):  # the generators' own lines
+    # The generators' own lines are not shown.
+    with redirect_stdout(io.StringIO()):
         state = synthesis_utility.fitted(params, key, seed, shard)
     seconds = cpu_seconds() - start
-    made = base.load(key["generator"]).sample(state, COUNT, seeds.derive(seed, "sample"))
-    sheet = export.grid(made, params.profiles[key["dataset"]].classes).convert("L")
+    images = base.load(key["generator"]).sample(state, COUNT, seeds.derive(seed, "sample"))
+    sheet = export.grid(images, params.profiles[key["dataset"]].classes).convert("L")
     sheet.quantize(LEVELS, dither=Image.Dither.NONE).save(path, optimize=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(

@@ -1,14 +1,18 @@
-"""What a classifier learns from one client's synthetic set alone: accuracy on the whole real test set.
+"""Measures what a classifier learns from one client's synthetic set alone, on the real test set.
 
-    python -m benchmarks.synthesis_utility --images ../shared/datasets     # hours; measures the cells not kept yet
+    python -m benchmarks.synthesis_utility --images ../shared/datasets     # hours; measures missing cells
     python -m benchmarks.synthesis_utility --generators dp_moments --datasets mnist --epsilons 1 --sizes 12000
 
-A client is an IID sample of the training images, 60,000 is all of them. The classifier, its schedule and the number
-of images are constants below; the last iterate is tested, once. Each seed draws its own client, noise (operating
-system), images and classifier. `itself` is the accuracy of the classifier that a generator releases beside its images,
-where it has one. `real` trains on the records themselves: no privacy, the upper line; `gan` has none either, nor what
-is asked for at epsilon inf, where a generator adds no noise. A run takes minutes, and each cell is written when it is
-done: what is kept under the same settings is not measured again.
+A client is an IID sample of the training images; 60,000 is all of them. The classifier, its
+schedule and the number of images are constants below. The last iterate is tested once, on the whole
+test set. Each seed draws its own client, noise (operating system), images and classifier.
+
+`itself` is the accuracy of the classifier that some generators release beside their images. `real`
+trains on the records themselves without privacy and gives the upper bound. `gan` has no privacy
+either. At epsilon inf a generator adds no noise, so there is no privacy.
+
+A run takes minutes, and each cell is written when it is done. Cells that are stored under the same
+settings are not measured again.
 """
 
 import argparse
@@ -20,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
+from benchmarks import common
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
@@ -33,16 +38,19 @@ from pipelines.synthesis import base, release
 from pipelines.training import classifier
 
 NAME = "synthesis_utility"
-IMAGES = 20_000  # synthetic images, as many for every generator
+# Number of synthetic images, the same for every generator.
+IMAGES = 20_000
+# These are 1,256 steps of Adam.
 RECIPE = {
     "epochs": 8,
     "batch": 128,
     "learning_rate": 2e-3,
     "one_cycle": True,
-}  # 1,256 steps of Adam
+}
 HIDDEN = ("settings", "runs")
-NOT_PRIVATE = ("real", "gan")  # whatever the epsilon; theirs stands as none
-# set before anything was measured here: {(generator, data set, records): {epsilon: accuracy}}
+# These have no privacy at any epsilon. Theirs is stored as none.
+NOT_PRIVATE = ("real", "gan")
+# {(generator, data set, records): {epsilon: accuracy}}, set before anything was measured here.
 TARGETS = {
     ("dp_moments", "mnist", 12_000): {1: 0.925, 10: 0.955},
     ("dp_moments", "mnist", 60_000): {1: 0.95, 10: 0.955},
@@ -50,8 +58,9 @@ TARGETS = {
     ("dp_moments", "fashion_mnist", 60_000): {1: 0.78, 10: 0.82},
     ("datalens", "mnist", 60_000): {10: 0.66},
 }
-# {generator: {data set: {epsilon: accuracy}}} with all 60,000 records and the papers' own classifiers: DataLens' from
-# its paper, the others from DPImageBench (CCS 2025); DP-FETA is its best without public images
+# {generator: {data set: {epsilon: accuracy}}} with all 60,000 records and the papers' own classifiers.
+# DataLens' figures are from its paper, the others from DPImageBench (CCS 2025). Its best without
+# public images is DP-FETA.
 PUBLISHED = {
     "datalens": {"mnist": {1: 0.712, 10: 0.807}, "fashion_mnist": {1: 0.648, 10: 0.706}},
     "dp_merf": {"mnist": {1: 0.803, 10: 0.813}, "fashion_mnist": {1: 0.622, 10: 0.622}},
@@ -60,37 +69,62 @@ PUBLISHED = {
 
 
 def measure(params: config.Params, key: dict, seed: int, train: Images, test: Images) -> dict:
-    """One run of one cell."""
-    dataset, generator, shard = key["dataset"], key["generator"], client(key, seed, train)
-    made, seconds, itself = shard, 0.0, None
-    if generator != "real":
-        module = base.load(generator)
+    """Makes one run of a cell.
+
+    Args:
+        params: The parameters of params.yaml.
+        key: The cell: "generator", "dataset", "records" and "epsilon".
+        seed: Seed of the run.
+        train: The training images of the data set.
+        test: Its test images.
+
+    Returns:
+        {"seed", "accuracy", "itself", "fid", "cpu_seconds" of the generator}.
+    """
+    images = client(key, seed, train)
+    seconds = 0.0
+    itself = None
+    if key["generator"] != "real":
+        module = base.load(key["generator"])
         start = cpu_seconds()
-        state = fitted(params, key, seed, shard)
-        made = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
+        state = fitted(params, key, seed, images)
+        images = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
         seconds = cpu_seconds() - start
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
-    profile = params.profiles[dataset]
+    profile = params.profiles[key["dataset"]]
     model = classifier.new(profile, seed)
-    classifier.fit(model, made, seed=seed, augmentation=profile.augmentation, **RECIPE)
-    accuracy = scores(model, test)["accuracy"]
+    classifier.fit(model, images, seed=seed, augmentation=profile.augmentation, **RECIPE)
     return {
         "seed": seed,
-        "accuracy": accuracy,
+        "accuracy": scores(model, test)["accuracy"],
         "itself": itself,
-        "fid": fid(made, test),
+        "fid": fid(images, test),
         "cpu_seconds": seconds,
     }
 
 
 def client(key: dict, seed: int, train: Images) -> Images:
-    """The cell's records: an IID sample."""
+    """Draws the client's records, an IID sample.
+
+    Args:
+        key: The cell; its data set and number of records are read.
+        seed: Seed of the run.
+        train: The training images of the data set.
+    """
     rng = np.random.default_rng(seeds.derive(seed, NAME, key["dataset"]))
     return train[np.sort(rng.permutation(len(train))[: key["records"]])]
 
 
 def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[str, np.ndarray]:
+    """Returns the state of a cell's generator, fitted to a shard with noise from the system.
+
+    Args:
+        params: The parameters of params.yaml.
+        key: The cell.
+        seed: Seed of the run.
+        shard: The client's records.
+    """
     module = base.load(key["generator"])
     return module.fit(
         shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"])
@@ -98,26 +132,31 @@ def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[s
 
 
 def planned(params: config.Params, key: dict) -> base.Plan:
+    """Returns the plan of a cell's generator."""
     settings = params.generator(key["dataset"], key["generator"])
-    if hasattr(settings, "weak_plan"):  # a weak plan is measured too
+    # A weak plan is measured, too.
+    if hasattr(settings, "weak_plan"):
         settings = settings.model_copy(update={"weak_plan": "warn"})
     epsilon = math.inf if key["epsilon"] is None else key["epsilon"]
     space = release.public_space(params.profiles[key["dataset"]])
     return base.load(key["generator"]).plan(settings, Budget(epsilon, params.privacy.delta), space)
 
 
-def fid(made: Images, test: Images) -> float:
-    """Of our own extractor (`small_gray`), between as many images as the test set has; no other's FID compares."""
+def fid(images: Images, test: Images) -> float:
+    """Returns the FID between a set and the test set, with as many images as the test set has.
+
+    The extractor is this project's own (`small_gray`), so no FID of another project compares.
+    """
     network = SmallGray("small_gray", ["features"])
-    sides = (
-        image_comparison.features(network, data[: len(test)])["features"] for data in (made, test)
-    )
-    statistics = [fid_features_to_statistics(x) for x in sides]
+    statistics = []
+    for data in (images, test):
+        features = image_comparison.features(network, data[: len(test)])["features"]
+        statistics.append(fid_features_to_statistics(features))
     return float(fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"])
 
 
 def settings_of(params: config.Params, key: dict) -> dict:
-    """All that a figure depends on but the seed."""
+    """Returns all that a figure depends on but the seed."""
     profile = params.profiles[key["dataset"]]
     warp = profile.augmentation.model_dump() if profile.augmentation else None
     common = {"images": IMAGES, **RECIPE, "classifier": profile.classifier, "augmentation": warp}
@@ -128,7 +167,13 @@ def settings_of(params: config.Params, key: dict) -> dict:
 
 
 def row(key: dict, settings: dict, runs: list[dict]) -> dict:
-    """The table's line for a cell: means over its runs."""
+    """Returns the table's line for a cell, with means over its runs.
+
+    Args:
+        key: The cell.
+        settings: What `settings_of` returned.
+        runs: One dict per seed, as `measure` returns them.
+    """
     generator, dataset, records, epsilon = key.values()
     accuracies = [run["accuracy"] for run in runs]
     itself = [run["itself"] for run in runs if run["itself"] is not None]
@@ -149,25 +194,28 @@ def row(key: dict, settings: dict, runs: list[dict]) -> dict:
 
 
 def best(rows: list[dict]) -> dict[str, str]:
-    """The best private classifier of each client: trained on synthetic images, or released itself."""
-    found: dict[tuple, tuple[float, str]] = {}
+    """Returns the best private classifier of each client.
+
+    It was trained on synthetic images, or a generator released it.
+    """
+    classifiers: dict[tuple, list[tuple[float, str]]] = {}
     for line in rows:
         if line["epsilon"] is None:
             continue
         cell = (line["dataset"], line["records"], line["epsilon"])
-        for value, how in (
-            (line["accuracy"], "a classifier on the images of"),
-            (line["itself"], "the classifier of"),
-        ):
-            if value is not None:
-                found[cell] = max(found.get(cell, (0.0, "")), (value, f"{how} {line['generator']}"))
-    return {
-        f"best private, {dataset} {records} epsilon {epsilon:g}": f"{value:.4f}, {how}"
-        for (dataset, records, epsilon), (value, how) in sorted(found.items())
-    }
+        entries = classifiers.setdefault(cell, [])
+        entries.append((line["accuracy"], f"a classifier on the images of {line['generator']}"))
+        if line["itself"] is not None:
+            entries.append((line["itself"], f"the classifier of {line['generator']}"))
+    summary = {}
+    for (dataset, records, epsilon), entries in sorted(classifiers.items()):
+        value, name = max(entries)
+        summary[f"best private, {dataset} {records} epsilon {epsilon:g}"] = f"{value:.4f}, {name}"
+    return summary
 
 
 def main() -> None:
+    """Measures the cells that are not stored yet, and prints all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -194,46 +242,46 @@ def main() -> None:
 
 
 def _epsilon(text: str) -> float | None:
-    """As it is kept: JSON has no infinity."""
+    """Returns an epsilon as it is stored: None for infinity, which JSON does not have."""
     return None if math.isinf(float(text)) else float(text)
 
 
 def _keys(arguments: argparse.Namespace, dataset: str) -> list[dict]:
-    return [
-        {"generator": generator, "dataset": dataset, "records": size, "epsilon": epsilon}
-        for generator in arguments.generators
-        for size in arguments.sizes
-        for epsilon in ([None] if generator in NOT_PRIVATE else arguments.epsilons)
-    ]
+    """Returns the cells of a data set."""
+    keys = []
+    for generator in arguments.generators:
+        epsilons = [None] if generator in NOT_PRIVATE else arguments.epsilons
+        for size in arguments.sizes:
+            for epsilon in epsilons:
+                key = {"generator": generator, "dataset": dataset}
+                keys.append({**key, "records": size, "epsilon": epsilon})
+    return keys
 
 
 def _add(params: config.Params, key: dict, seed: int, train: Images, test: Images) -> None:
-    """Measures what is not kept, and keeps it; runs under other settings than today's give way."""
+    """Measures a cell and stores it, unless it is stored. It replaces runs under other settings."""
     settings = settings_of(params, key)
     if any(run["seed"] == seed for run in _runs(key, settings)):
         return
-    with redirect_stdout(io.StringIO()):  # the generators' own lines
+    # The generators' own lines are not shown.
+    with redirect_stdout(io.StringIO()):
         run = measure(params, key, seed, train, test)
     print(
         *key.values(),
         f"seed {seed}: {run['accuracy']:.4f} in {run['cpu_seconds']:.0f} CPU-seconds",
         flush=True,
     )
-    runs = sorted(
-        [*_runs(key, settings), run], key=lambda run: run["seed"]
-    )  # read anew: others may have written
-    others = [
-        line for line in kept(NAME) if any(line[name] != value for name, value in key.items())
-    ]
-    rows = sorted(
-        [*others, row(key, settings, runs)], key=lambda line: [str(line[name]) for name in key]
-    )
+    # The file is read again, for another process may have written meanwhile.
+    runs = sorted([*_runs(key, settings), run], key=lambda run: run["seed"])
+    rows = [*common.without(kept(NAME), key), row(key, settings, runs)]
+    rows.sort(key=lambda line: [str(line[name]) for name in key])
     keep(NAME, rows, **best(rows))
 
 
 def _runs(key: dict, settings: dict) -> list[dict]:
+    """Returns the stored runs of a cell under these settings."""
     for line in kept(NAME):
-        if all(line[name] == value for name, value in key.items()) and line["settings"] == settings:
+        if common.has(line, {**key, "settings": settings}):
             return line["runs"]
     return []
 
