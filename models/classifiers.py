@@ -1,4 +1,9 @@
-"""Classifiers without batch norm: nothing in them couples one client's records to another's."""
+"""Builds classifiers without batch norm: nothing in them couples one client's records to another's.
+
+>>> model = build("cnn", shape=(28, 28, 1), classes=10, seed=0)
+>>> model(torch.zeros(2, 1, 28, 28)).shape
+torch.Size([2, 10])
+"""
 
 from functools import partial
 from itertools import pairwise
@@ -6,19 +11,32 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-GROUPS = 32  # of channels in each normalisation (Wu and He 2018)
+# of channels in each normalisation (Wu and He 2018)
+GROUPS = 32
 
 
 def build(
     name: str, *, shape: tuple[int, int, int], classes: int, seed: int, activation: str = "relu"
 ) -> nn.Module:
-    """A classifier of float images [B, C, H, W], initialised from `seed` alone.
+    """Builds a classifier of float images [B, C, H, W], initialised from the seed alone.
 
-    `mlp`: one hidden layer of 64. `cnn`: the PPPFL paper's MNIST network (two 5x5 convolutions, 32 and 64 channels).
-    `resnet`: torchvision's ResNet-18 with a 3x3 stem and no pooling before the stages, as images of 32x32 need, and
-    group norm for the batch norm of the paper's. Of the papers on DP-SGD: `papernot` (Adap DP-FL's; Papernot et al.
-    2021), `fedavg_cnn` (ALI-DPFL's; McMahan et al. 2017) and `abadi` (DPFL-AGN's; Abadi et al. 2016, on 24x24 pixels
-    cut from the middle of larger colour images). `tanh` for the ReLUs is Papernot's; ResNet has none of it.
+    * `mlp`: one hidden layer of 64.
+    * `cnn`: the PPPFL paper's MNIST network (two 5x5 convolutions, 32 and 64 channels).
+    * `resnet`: torchvision's ResNet-18 with a 3x3 stem and no pooling before the stages, as images
+      of 32x32 need, and group norm for the batch norm of the paper's.
+    * `papernot`, `fedavg_cnn` and `abadi` are of the papers on DP-SGD: Adap DP-FL's (Papernot et
+      al. 2021), ALI-DPFL's (McMahan et al. 2017) and DPFL-AGN's (Abadi et al. 2016, on 24x24 pixels
+      cut from the middle of larger colour images).
+
+    Args:
+        name: One of these names.
+        shape: (height, width, channels) of an image.
+        classes: The number of classes.
+        seed: The seed of the initial weights.
+        activation: "relu", or "tanh", which is Papernot's. ResNet has ReLUs whatever it says.
+
+    Returns:
+        A module that takes [B, C, H, W] and returns logits [B, classes].
     """
     height, width, channels = shape
     act = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
@@ -31,12 +49,14 @@ def build(
             front = [nn.ZeroPad2d((*_cut(width), *_cut(height))), *front]
         flat = nn.Sequential(*front)(torch.zeros(1, channels, height, width)).numel()
         widths = [flat, *HIDDEN[name]]
-        dense = [layer for one, two in pairwise(widths) for layer in (nn.Linear(one, two), act())]
+        dense = []
+        for inputs, outputs in pairwise(widths):
+            dense += [nn.Linear(inputs, outputs), act()]
         return nn.Sequential(*front, nn.Flatten(), *dense, nn.Linear(widths[-1], classes))
 
 
 def _cut(side: int) -> tuple[int, int]:
-    """Padding at both ends, negative: 24 of more than 28 pixels are left."""
+    """Returns the padding at both ends, negative: 24 of more than 28 pixels are left."""
     surplus = side - 24 if side > 28 else 0
     return -(surplus // 2), -(surplus - surplus // 2)
 
@@ -44,16 +64,15 @@ def _cut(side: int) -> tuple[int, int]:
 def _two_convolutions(
     channels: int, act: type[nn.Module], first: int = 32, padding: int = 0
 ) -> nn.Sequential:
-    one, two = (
-        nn.Conv2d(channels, first, 5, padding=padding),
-        nn.Conv2d(first, 64, 5, padding=padding),
-    )
-    return nn.Sequential(one, act(), nn.MaxPool2d(2), two, act(), nn.MaxPool2d(2))
+    conv1 = nn.Conv2d(channels, first, 5, padding=padding)
+    conv2 = nn.Conv2d(first, 64, 5, padding=padding)
+    return nn.Sequential(conv1, act(), nn.MaxPool2d(2), conv2, act(), nn.MaxPool2d(2))
 
 
 def _papernot(channels: int, act: type[nn.Module]) -> nn.Sequential:
-    one, two = nn.Conv2d(channels, 16, 8, stride=2, padding=2), nn.Conv2d(16, 32, 4, stride=2)
-    return nn.Sequential(one, act(), nn.MaxPool2d(2, 1), two, act(), nn.MaxPool2d(2, 1))
+    conv1 = nn.Conv2d(channels, 16, 8, stride=2, padding=2)
+    conv2 = nn.Conv2d(16, 32, 4, stride=2)
+    return nn.Sequential(conv1, act(), nn.MaxPool2d(2, 1), conv2, act(), nn.MaxPool2d(2, 1))
 
 
 FRONTS = {
@@ -66,7 +85,8 @@ HIDDEN = {"mlp": [64], "cnn": [], "papernot": [32], "fedavg_cnn": [512], "abadi"
 
 
 def _resnet(channels: int, classes: int) -> nn.Module:
-    from torchvision.models import resnet18  # seconds to import, and only needed here
+    # takes seconds to import, and is only needed here
+    from torchvision.models import resnet18
 
     model = resnet18(num_classes=classes, norm_layer=lambda width: nn.GroupNorm(GROUPS, width))
     model.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
