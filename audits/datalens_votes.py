@@ -1,7 +1,8 @@
-"""The two-worlds audit of `datalens`: all its noisy vote sums against the mu of its plan.
+"""Audits `datalens` in two worlds: all its noisy vote sums against the mu of its plan.
 
-Worst case: one teacher's gradients change sign on the same coordinates, on every image of every step, which is what
-one record could at most do. The other teachers' gradients exceed `clip`, so that their stochastic signs are certain.
+Worst case: one teacher's gradients change sign on the same coordinates, on every image of every
+step, which is what one record could at most do. The other teachers' gradients exceed `clip`, so
+that their stochastic signs are certain.
 """
 
 import numpy as np
@@ -45,50 +46,58 @@ SETTINGS = Datalens(
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise, settings: Datalens = SETTINGS) -> Verdict:
-    """`runs` releases of every vote sum in each world, with the noise that `datalens.plan` planned."""
+    """Releases every vote sum in each world, with the noise that `datalens.plan` planned.
+
+    Args:
+        budget: The budget of the plan.
+        runs: Releases in each world.
+        noise: The noise source.
+        settings: The settings of the plan.
+    """
     plan = datalens.plan(settings, budget, SPACE)
     details = plan.statement.details
-    absent, present = (totals(settings, flipped=flipped) for flipped in (False, True))
-    difference, centre = present - absent, (absent + present) / 2
+    absent = totals(settings, flipped=False)
+    present = totals(settings, flipped=True)
     scale = details["lattice_steps_per_vote"]
-    scores = [
-        many_draws.projected(
-            many_draws.draws(total * scale, runs, sigma=details["sigma"], scale=scale, noise=noise),
-            centre,
-            difference,
+    scores = []
+    for total in (absent, present):
+        released = many_draws.draws(
+            total * scale, runs, sigma=details["sigma"], scale=scale, noise=noise
         )
-        for total in (absent, present)
-    ]
+        scores.append(many_draws.projected(released, (absent + present) / 2, present - absent))
     return two_worlds.audit(
         *scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE
     )
 
 
 def totals(settings: Datalens, *, flipped: bool) -> np.ndarray:
-    """int64 [T, B, d]: the vote sums of every step; `flipped` is the world in which the last teacher disagrees."""
+    """Returns the vote sums of every step, int64 [T, B, d].
+
+    `flipped` is the world in which the last teacher disagrees.
+    """
     gradients = _gradients(settings)
     if flipped:
         gradients[-1] *= -1
     stream = torch.Generator().manual_seed(0)
-    steps = [
-        votes.tally(
-            votes.vote(
-                gradients,
-                top_k=settings.top_k,
-                clip=settings.clip,
-                stochastic=settings.stochastic,
-                generator=stream,
-            )
+    steps = []
+    for _ in range(settings.steps):
+        ballots = votes.vote(
+            gradients,
+            top_k=settings.top_k,
+            clip=settings.clip,
+            stochastic=settings.stochastic,
+            generator=stream,
         )
-        for _ in range(settings.steps)
-    ]
+        steps.append(votes.tally(ballots))
     return np.stack(steps)
 
 
 def _gradients(settings: Datalens) -> torch.Tensor:
-    """[N, B, d], magnitudes all different, so that the top k are the same for both signs."""
+    """Returns image gradients [N, B, d] whose magnitudes all differ.
+
+    So the top k are the same for both signs.
+    """
     pixels = SPACE.height * SPACE.width * SPACE.channels
-    signs = torch.randn(
-        settings.teachers, settings.batch, pixels, generator=torch.Generator().manual_seed(1)
-    ).sign()
+    stream = torch.Generator().manual_seed(1)
+    signs = torch.randn(settings.teachers, settings.batch, pixels, generator=stream).sign()
     return signs * torch.arange(1.0, pixels + 1)

@@ -1,4 +1,4 @@
-"""The two-worlds audit of `dp_merf`: its one release against the mu of its plan.
+"""Audits `dp_merf` in two worlds: its one release against the mu of its plan.
 
 Any record is a worst case, for features have norm one: the canary is a white image among none.
 """
@@ -28,28 +28,32 @@ SETTINGS = DpMerf(
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpMerf = SETTINGS) -> Verdict:
-    """`runs` releases in each world, with the noise that `dp_merf.plan` planned."""
+    """Makes the release many times in each world, with the noise that `dp_merf.plan` planned.
+
+    Args:
+        budget: The budget of the plan.
+        runs: Releases in each world.
+        noise: The noise source.
+        settings: The settings of the plan.
+    """
     plan = dp_merf.plan(settings, budget, SPACE)
-    details, scale = plan.statement.details, plan.statement.details["lattice_steps_per_unit"]
+    details = plan.statement.details
+    scale = details["lattice_steps_per_unit"]
     sums = totals(plan)
-    absent, present = (total / scale for total in sums)
-    scores = [
-        many_draws.projected(
-            many_draws.draws(total, runs, sigma=details["sigma"], scale=scale, noise=noise),
-            (absent + present) / 2,
-            present - absent,
-        )
-        for total in sums
-    ]
+    absent = sums[0] / scale
+    present = sums[1] / scale
+    scores = []
+    for total in sums:
+        released = many_draws.draws(total, runs, sigma=details["sigma"], scale=scale, noise=noise)
+        scores.append(many_draws.projected(released, (absent + present) / 2, present - absent))
     return two_worlds.audit(
         *scores, mu_claimed=plan.statement.mu, delta=budget.delta, confidence=many_draws.CONFIDENCE
     )
 
 
 def totals(plan: Plan) -> list[np.ndarray]:
-    """int64 [K, d + 1] in lattice steps, without and with the canary."""
-    canary = Images(
-        np.full((1, *SPACE.shape), 255, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
-    )
+    """Returns the sums without and with the canary, int64 [K, d + 1] in lattice steps."""
+    white = np.full((1, *SPACE.shape), 255, np.uint8)
+    canary = Images(white, np.zeros(1, np.int64), np.zeros(1, np.int64))
     scale = plan.statement.details["lattice_steps_per_unit"]
     return [dp_merf.embedding_sum(canary[:count], plan.settings, SPACE, scale) for count in (0, 1)]

@@ -1,7 +1,8 @@
-"""The one-run audit of `dp_moments`: a single first release holds a thousand canaries, each by a coin of its own.
+"""Audits `dp_moments` in one run: a first release holds a thousand canaries, each by its own coin.
 
-Every canary is a record whose clipped coefficients all lie in one frequency of one class, and no two share one: the
-released number there is the canary's own score. First release alone, with nearly all of the budget.
+Every canary is a record whose clipped coefficients all lie in one frequency of one class, and no
+two share one: the released number there is the canary's own score. The audit is of the first
+release alone, with nearly all of the budget.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments, dp_moments_sums
 from pipelines.synthesis.base import Space
 
-COEFFICIENTS = 105  # of a 28x28 image at cutoff 14
+# of a 28x28 image at cutoff 14
+COEFFICIENTS = 105
 SETTINGS = DpMoments(
     centre=0.0,
     cutoff=14,
@@ -27,22 +29,29 @@ SETTINGS = DpMoments(
     contrast=1.0,
     low_epsilon=None,
 )
-GUESSED = 10  # one canary in ten is called; the others are too close to tell
+# one canary in ten is called; the others are too close to tell
+GUESSED = 10
 
 
 def audit(budget: Budget, *, canaries: int, noise: Noise) -> Verdict:
-    """One release, all its canaries: the bound holds for the whole mechanism's claim."""
+    """Makes one release with all its canaries; the bound holds for the whole mechanism's claim.
+
+    Args:
+        budget: The budget of the plan.
+        canaries: The number of canaries.
+        noise: The noise source.
+    """
     classes = -(-canaries // COEFFICIENTS)
     plan = dp_moments.plan(SETTINGS, budget, Space(28, 28, 1, classes))
     details = plan.statement.details
     included = np.random.default_rng().random(canaries) < 0.5
-    place = np.divmod(np.arange(canaries), COEFFICIENTS)
-    u = SETTINGS.clip * np.eye(COEFFICIENTS)[place[1]]
+    labels, frequencies = np.divmod(np.arange(canaries), COEFFICIENTS)
+    u = SETTINGS.clip * np.eye(COEFFICIENTS)[frequencies]
     scale = details["lattice_steps_per_unit"]
-    total = dp_moments_sums.first_sum(u[included], place[0][included], SETTINGS, plan.space, scale)
+    total = dp_moments_sums.first_sum(u[included], labels[included], SETTINGS, plan.space, scale)
     (released,) = many_draws.draws(total, 1, sigma=details["sigma"][0], scale=scale, noise=noise)
     return one_run.audit(
-        released[place],
+        released[labels, frequencies],
         included,
         guesses=canaries // GUESSED,
         mu_claimed=plan.statement.mu,

@@ -1,7 +1,8 @@
-"""The two-worlds audit of `dp_moments` from end to end: whole fits, seen through the state that they hand on.
+"""Audits `dp_moments` from end to end: whole fits, seen through the state that they return.
 
-It holds the wiring of `fit` (which noise goes to which sum) against the plan. `dp_moments_release` holds the sums.
-Worst case (dp_synthesis.md 3.3, T13): one class is empty, or has one bright canary. A loose audit: means are ratios.
+It holds the wiring of `fit` (which noise goes to which sum) against the plan; `dp_moments_release`
+holds the sums. Worst case (dp_synthesis.md 3.3, T13): one class is empty, or has one bright canary.
+The audit is loose, for means are ratios.
 """
 
 import numpy as np
@@ -17,19 +18,22 @@ from pipelines.synthesis import dp_moments, dp_moments_sums
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise) -> Verdict:
-    """`runs` fits in each world; the score is the emptied class's mean along the canary."""
+    """Fits many times in each world; the score is the emptied class's mean along the canary.
+
+    Args:
+        budget: The budget of the plan.
+        runs: Fits in each world.
+        noise: The noise source.
+    """
     plan = dp_moments.plan(SETTINGS, budget, SPACE)
     records = _records()
     direction = dp_moments_sums.encode(records.pixels, SETTINGS, SPACE)[1]
-    absent, present = (
-        np.array(
-            [
-                dp_moments.fit(shard, plan, noise, seed=0)["means"][1] @ direction
-                for _ in range(runs)
-            ]
-        )
-        for shard in (records[:1], records)
-    )
+
+    def score(shard: Images) -> float:
+        return dp_moments.fit(shard, plan, noise, seed=0)["means"][1] @ direction
+
+    absent = np.array([score(records[:1]) for _ in range(runs)])
+    present = np.array([score(records) for _ in range(runs)])
     claimed = plan.statement.mu
     return two_worlds.audit(
         absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE
@@ -37,7 +41,7 @@ def audit(budget: Budget, *, runs: int, noise: Noise) -> Verdict:
 
 
 def _records() -> Images:
-    """A dark record of class 0, there in both worlds, and the canary, alone in class 1."""
+    """Returns a dark record of class 0, in both worlds, and the canary, alone in class 1."""
     images = np.zeros((2, *SPACE.shape), np.uint8)
     images[1] = 255
     return Images(images, np.array([0, 1]), np.arange(2))

@@ -1,8 +1,9 @@
-"""The two-worlds audits of `dp_moments`: each of its two releases against its own share of mu, and both together.
+"""Audits `dp_moments` in two worlds: each release against its share of mu, and both together.
 
-Worst case: one record whose coefficients and whose residual are as long as the clips, so that it moves both sums by
-their whole sensitivity. The second sum hangs on the means that the first release gave, so it is made anew for each
-draw, as `fit` does; the adversary, who knows all other records, does the same in both worlds.
+Worst case: one record whose coefficients and whose residual are as long as the clips, so that it
+moves both sums by their whole sensitivity. The second sum hangs on the means that the first release
+gave, so it is made anew for each draw, as `fit` does; the adversary, who knows all other records,
+does the same in both worlds.
 """
 
 from typing import NamedTuple
@@ -31,16 +32,26 @@ SETTINGS = DpMoments(
     contrast=1.0,
     low_epsilon=None,
 )
-OTHERS = 4  # records of the canary's class that are there in both worlds
+# records of the canary's class in both worlds
+OTHERS = 4
 
 
 class Shard(NamedTuple):
-    u: np.ndarray  # float64 [n, p], coefficients as `encode` gives them
-    labels: np.ndarray  # int64 [n]
+    """Holds the records of a world.
+
+    Attributes:
+        u: float64 [n, p], coefficients as `encode` returns them.
+        labels: int64 [n].
+    """
+
+    u: np.ndarray
+    labels: np.ndarray
 
 
 class Scores(NamedTuple):
-    first: np.ndarray  # float [n] each
+    """Holds the scores of the first release, the second and both, float [n] each."""
+
+    first: np.ndarray
     second: np.ndarray
     both: np.ndarray
 
@@ -48,43 +59,67 @@ class Scores(NamedTuple):
 def audit(
     budget: Budget, *, runs: int, noise: Noise, settings: DpMoments = SETTINGS
 ) -> dict[str, Verdict]:
-    """{release: verdict} for `dp_moments_first`, `dp_moments_second` and `dp_moments`, the two together."""
+    """Audits the first release, the second, and the two together.
+
+    Args:
+        budget: The budget of the plan.
+        runs: Releases in each world.
+        noise: The noise source.
+        settings: The settings of the plan.
+
+    Returns:
+        The verdicts of `dp_moments_first`, `dp_moments_second` and `dp_moments` by these names.
+    """
     plan = dp_moments.plan(settings, budget, SPACE)
-    absent, present = (scores(plan, runs, noise, with_canary=there) for there in (False, True))
-    first, second = (1 / sigma for sigma in plan.statement.details["sigma"])
-    mus = {"first": first, "second": second, "both": plan.statement.mu}
-    found = {
-        part: two_worlds.audit(
+    absent = scores(plan, runs, noise, with_canary=False)
+    present = scores(plan, runs, noise, with_canary=True)
+    sigma1, sigma2 = plan.statement.details["sigma"]
+    claims = {
+        "dp_moments_first": ("first", 1 / sigma1),
+        "dp_moments_second": ("second", 1 / sigma2),
+        "dp_moments": ("both", plan.statement.mu),
+    }
+    verdicts = {}
+    for name, (part, mu) in claims.items():
+        verdicts[name] = two_worlds.audit(
             getattr(absent, part),
             getattr(present, part),
             mu_claimed=mu,
             delta=budget.delta,
             confidence=many_draws.CONFIDENCE,
         )
-        for part, mu in mus.items()
-    }
-    return {
-        "dp_moments" if part == "both" else f"dp_moments_{part}": verdict
-        for part, verdict in found.items()
-    }
+    return verdicts
 
 
 def scores(plan: Plan, runs: int, noise: Noise, *, with_canary: bool) -> Scores:
-    """Log-likelihood ratios of `runs` runs of both releases in one world."""
-    details, scale = plan.statement.details, plan.statement.details["lattice_steps_per_unit"]
-    sigma1, sigma2 = details["sigma"]
+    """Returns log-likelihood ratios of many runs of both releases in one world.
+
+    Args:
+        plan: The plan of the releases.
+        runs: Runs of both releases.
+        noise: The noise source.
+        with_canary: True for the world with the canary.
+    """
+    scale = plan.statement.details["lattice_steps_per_unit"]
+    sigma1, sigma2 = plan.statement.details["sigma"]
     shards = worlds_of(plan)
     sums = [_first(shard, plan) for shard in shards]
     first = many_draws.draws(sums[with_canary], runs, sigma=sigma1, scale=scale, noise=noise)
     means = [dp_moments_estimates.estimate_means(release, plan.settings)[0] for release in first]
-    seconds = [np.stack([_second(shard, mean, plan) for mean in means]) for shard in shards]
+    seconds = []
+    for shard in shards:
+        seconds.append(np.stack([_second(shard, mean, plan) for mean in means]))
     second = discrete_gaussian.release(seconds[with_canary], sigma=sigma2, scale=scale, noise=noise)
-    ratios = (_ratio(first, sums, scale, sigma1), _ratio(second, seconds, scale, sigma2))
-    return Scores(*ratios, both=sum(ratios))
+    first_ratio = _ratio(first, sums, scale, sigma1)
+    second_ratio = _ratio(second, seconds, scale, sigma2)
+    return Scores(first_ratio, second_ratio, both=first_ratio + second_ratio)
 
 
 def worlds_of(plan: Plan) -> tuple[Shard, Shard]:
-    """Without and with the canary: a bright corner among dark ones, all of one class."""
+    """Returns the worlds without and with the canary: a bright corner among dark ones.
+
+    All records are of one class.
+    """
     pixels = np.zeros((OTHERS + 1, *SPACE.shape), np.float32)
     pixels[-1, :3, :2] = 1.0
     u = dp_moments_sums.encode(pixels, plan.settings, SPACE)
@@ -105,6 +140,7 @@ def _second(shard: Shard, means: np.ndarray, plan: Plan) -> np.ndarray:
 
 
 def _ratio(released: np.ndarray, sums: list[np.ndarray], scale: int, sigma: float) -> np.ndarray:
-    """log p(released | canary) / p(released | none), up to the lattice."""
-    absent, present = (total / scale for total in sums)
+    """Returns log p(released | canary) / p(released | none), up to the lattice."""
+    absent = sums[0] / scale
+    present = sums[1] / scale
     return many_draws.projected(released, (absent + present) / 2, present - absent) / sigma**2

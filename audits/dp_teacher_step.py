@@ -1,7 +1,8 @@
-"""The two-worlds audit of a full-batch noisy step of `dp_teacher`: the mu of its share of the budget, for T = 1.
+"""Audits a full-batch noisy step of `dp_teacher` in two worlds: the mu of its share, for T = 1.
 
-What the adversary sees is the classifier after the step, without averaging: what averaging makes of it is
-post-processing. Worst case as for a DP-SGD step: one record whose gradient is longer than the clip, or none.
+What the adversary sees is the classifier after the step, without averaging: what averaging makes of
+it is post-processing. Worst case as for a DP-SGD step: one record whose gradient is longer than the
+clip, or none.
 """
 
 import numpy as np
@@ -32,23 +33,27 @@ SETTINGS = DpTeacher(
 
 
 def audit(budget: Budget, *, runs: int, noise: Noise, settings: DpTeacher = SETTINGS) -> Verdict:
-    """`runs` steps from the same weights in each world, with the noise that `dp_teacher.plan` planned."""
+    """Takes many steps from the same weights in each world, with the noise that was planned.
+
+    Args:
+        budget: The budget of `dp_teacher.plan`.
+        runs: Steps in each world.
+        noise: The noise source.
+        settings: The settings of the plan.
+    """
     details = dp_teacher.plan(settings, budget, SPACE).statement.details["gradients"]
     model = dpsgd_step.network()
     start = state_of(model)
 
     def moved(with_canary: bool, deviation: float) -> np.ndarray:
         with_state(model, start)
-        dp_teacher._noisy_steps(
-            model, dpsgd_step.shard(with_canary), settings, deviation, 1.0, noise
-        )
-        return dpsgd_step._flat(state_of(model)) - dpsgd_step._flat(start)
+        records = dpsgd_step.shard(with_canary)
+        dp_teacher._noisy_steps(model, records, settings, deviation, 1.0, noise)
+        return dpsgd_step.flat(state_of(model)) - dpsgd_step.flat(start)
 
     direction = moved(True, 0.0) - moved(False, 0.0)
-    absent, present = (
-        np.array([moved(there, details["sigma"]) @ direction for _ in range(runs)])
-        for there in (False, True)
-    )
+    absent = np.array([moved(False, details["sigma"]) @ direction for _ in range(runs)])
+    present = np.array([moved(True, details["sigma"]) @ direction for _ in range(runs)])
     return two_worlds.audit(
         absent,
         present,

@@ -1,8 +1,8 @@
-"""The two-worlds audit of one DP-SGD step on a fixed lot: mu = 1 / noise multiplier.
+"""Audits one DP-SGD step on a fixed lot in two worlds: mu = 1 / noise multiplier.
 
-What the adversary sees is the model after the step. Worst case: a lot of one record whose gradient is longer than the
-clip, or an empty lot, which must be noised like any other. Sampling, which only makes the attack harder, is left out:
-the step is what sampling's arithmetic builds on.
+What the adversary sees is the model after the step. Worst case: a lot of one record whose gradient
+is longer than the clip, or an empty lot, which must be noised like any other. Sampling, which only
+makes the attack harder, is left out: the step is what sampling's arithmetic builds on.
 """
 
 import numpy as np
@@ -59,52 +59,62 @@ def audit(
     settings: Dpsgd = SETTINGS,
     share_of_noise: float = 1.0,
 ) -> Verdict:
-    """`runs` steps from the same weights in each world, with the noise that the budget's account planned, or, for a
-    control, a share of it."""
+    """Takes many steps from the same weights in each world, with the noise that was planned.
+
+    Args:
+        budget: The budget of the account.
+        runs: Steps in each world.
+        noise: The noise source.
+        settings: The settings of the algorithm.
+        share_of_noise: The share of the planned noise that is added; below 1 for a control.
+    """
     account = Account(budget.epsilon, budget.delta, settings)
     claimed = 1 / account.noise_multiplier
     account.noise_multiplier *= share_of_noise
-    start, direction = state_of(network()), _direction(settings)
-    absent, present = (
-        np.array([_step(there, start, account, noise) @ direction for _ in range(runs)])
-        for there in (False, True)
-    )
+    start = state_of(network())
+    direction = _direction(settings)
+    absent = np.array([_step(False, start, account, noise) @ direction for _ in range(runs)])
+    present = np.array([_step(True, start, account, noise) @ direction for _ in range(runs)])
     return two_worlds.audit(
         absent, present, mu_claimed=claimed, delta=budget.delta, confidence=many_draws.CONFIDENCE
     )
 
 
 def network() -> nn.Module:
-    """A classifier of 2x2 images, ten parameters, weights far from zero so that no gradient vanishes."""
+    """Returns a classifier of 2x2 images with ten parameters.
+
+    Its weights are far from zero, so that no gradient vanishes.
+    """
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
-    return with_state(
-        model, {"1.weight": np.eye(2, 4, dtype=np.float32), "1.bias": np.zeros(2, np.float32)}
-    )
+    weights = {"1.weight": np.eye(2, 4, dtype=np.float32), "1.bias": np.zeros(2, np.float32)}
+    return with_state(model, weights)
 
 
 def shard(with_canary: bool) -> Images:
-    """One white image with a label that the network does not expect, or none."""
+    """Returns one white image with a label that the network does not expect, or none."""
     count = int(with_canary)
-    return Images(
-        np.full((count, 2, 2, 1), 255, np.uint8), np.ones(count, np.int64), np.arange(count)
-    )
+    white = np.full((count, 2, 2, 1), 255, np.uint8)
+    return Images(white, np.ones(count, np.int64), np.arange(count))
 
 
 def _step(with_canary: bool, start: State, account: Account, noise: Noise) -> np.ndarray:
-    """float64 [parameters]: how far one noisy step on the whole shard moves the weights."""
+    """Returns how far one noisy step on the whole shard moves the weights, [parameters]."""
     client = dpsgd.Client(with_state(network(), start), shard(with_canary), account, noise)
     client.noisy_step(torch.ones(len(client.labels), dtype=torch.bool))
-    return _flat(state_of(client.model)) - _flat(start)
+    return flat(state_of(client.model)) - flat(start)
 
 
 def _direction(settings: Dpsgd) -> np.ndarray:
-    """float64 [parameters]: where the canary moves the weights when there is no noise, as long as the clip."""
+    """Returns where the canary moves the weights when there is no noise, [parameters].
+
+    It is as long as the clip.
+    """
     silent = Account(float("inf"), 1e-5, settings)
-    absent, present = (
-        _step(there, state_of(network()), silent, SeededForTests(0)) for there in (False, True)
-    )
+    absent = _step(False, state_of(network()), silent, SeededForTests(0))
+    present = _step(True, state_of(network()), silent, SeededForTests(0))
     return (present - absent) * settings.expected_lot / settings.learning_rate
 
 
-def _flat(state: State) -> np.ndarray:
+def flat(state: State) -> np.ndarray:
+    """Returns all weights as one vector, float64 [parameters]."""
     return np.concatenate([array.ravel() for array in state.values()]).astype(np.float64)

@@ -1,7 +1,8 @@
-"""What the two-worlds audits share: many draws of one release, and the best score that tells two worlds apart.
+"""Draws one release many times, and scores draws so that two worlds can be told apart.
 
-Noise is Gaussian of one deviation in every coordinate, so the likelihood ratio of two worlds is the projection of a
-draw on the difference of their noiseless statistics. An adversary who knows all records but one computes both.
+The two-worlds audits share this. Noise is Gaussian of one deviation in every coordinate, so the
+likelihood ratio of two worlds is the projection of a draw on the difference of their noiseless
+statistics. An adversary who knows all records but one computes both.
 """
 
 import numpy as np
@@ -9,22 +10,43 @@ import numpy as np
 from pipelines.privacy import discrete_gaussian
 from pipelines.privacy.noise import Noise
 
-CONFIDENCE = (
-    0.999  # of each bound: several mechanisms are audited at once, and a false alarm must stay rare
-)
+# of each bound: several mechanisms are audited at once, and a false alarm must stay rare
+CONFIDENCE = 0.999
 
 
 def draws(total: np.ndarray, count: int, *, sigma: float, scale: int, noise: Noise) -> np.ndarray:
-    """float64 [count, ...]: the same integer statistic released `count` times, in one call of the real release."""
-    return discrete_gaussian.release(
-        np.broadcast_to(total, (count, *total.shape)), sigma=sigma, scale=scale, noise=noise
-    )
+    """Releases the same integer statistic many times, in one call of the real release.
+
+    Args:
+        total: The statistic, in lattice steps.
+        count: How many releases to make.
+        sigma: The standard deviation of the noise.
+        scale: Lattice steps per unit.
+        noise: The noise source.
+
+    Returns:
+        float64 [count, ...].
+    """
+    repeated = np.broadcast_to(total, (count, *total.shape))
+    return discrete_gaussian.release(repeated, sigma=sigma, scale=scale, noise=noise)
 
 
 def projected(released: np.ndarray, centre: np.ndarray, difference: np.ndarray) -> np.ndarray:
-    """float [n]: the projection of each release [n, ...] on `difference`, zero halfway at `centre`.
+    """Projects each release on the difference of two worlds; the score is zero halfway.
 
-    `centre` and `difference` have the statistic's shape, or one for each release where they depend on earlier ones.
-    Not divided by the length of the difference: so the scores of several releases add up to their likelihood ratio.
+    It is not divided by the length of the difference: so the scores of several releases add up to
+    their likelihood ratio.
+
+    Args:
+        released: [n, ...].
+        centre: The point halfway between the worlds. It has the statistic's shape, or [n, ...]
+            where it depends on earlier releases.
+        difference: The difference of the worlds, of the same shape.
+
+    Returns:
+        The scores [n].
+
+    >>> projected(np.array([[1.0, 2.0], [3.0, 2.0]]), centre=np.ones(2), difference=np.ones(2))
+    array([1., 3.])
     """
     return ((released - centre) * difference).reshape(len(released), -1).sum(1)

@@ -1,6 +1,7 @@
-"""Membership inference on exported images: scikit-learn's digits, half of them members by a coin each.
+"""Attacks exported images by membership inference on scikit-learn's digits.
 
-A generator that copies its records is the control: whatever it claims, it must be caught.
+Half of the digits are members, by a coin each. A generator that copies its records is the control:
+whatever it claims, it must be caught.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from pipelines.synthesis import base
 from pipelines.synthesis.base import Space
 
 SPACE = Space(height=8, width=8, channels=1, classes=10)
-IMAGES = 2000  # exported
-SEED = 1  # of training and sampling, never of noise
+# exported
+IMAGES = 2000
+# of training and sampling, never of noise
+SEED = 1
 DATALENS = {
     "teachers": 24,
     "steps": 60,
@@ -28,8 +31,10 @@ DATALENS = {
     "top_k": 8,
     "teacher_steps": 2,
     "teacher_warmup": 10,
+    "generator_steps": 5,
+    "teacher_hidden": 32,
+    "latent": 16,
 }
-DATALENS |= {"generator_steps": 5, "teacher_hidden": 32, "latent": 16}
 SETTINGS = {
     "dp_moments": DpMoments(
         centre=0.3,
@@ -49,18 +54,30 @@ Export = Callable[[Images], Images]
 
 
 def audit(name: str, budget: Budget, *, noise: Noise) -> Verdict:
-    """Of a generator of ours: fitted on the members within `budget`, attacked through its images."""
+    """Fits a generator of ours on the members, and attacks it through its images.
+
+    Args:
+        name: The generator's name.
+        budget: The budget of its plan.
+        noise: The noise source.
+    """
     module = base.load(name)
     plan = module.plan(SETTINGS[name], budget, SPACE)
-    return attacked(
-        lambda members: module.sample(module.fit(members, plan, noise, SEED), IMAGES, SEED),
-        mu_claimed=plan.statement.mu,
-        delta=budget.delta,
-    )
+
+    def export(members: Images) -> Images:
+        return module.sample(module.fit(members, plan, noise, SEED), IMAGES, SEED)
+
+    return attacked(export, mu_claimed=plan.statement.mu, delta=budget.delta)
 
 
 def attacked(export: Export, *, mu_claimed: float, delta: float) -> Verdict:
-    """Of anything that makes images from records."""
+    """Attacks anything that makes images from records.
+
+    Args:
+        export: Takes the members and returns images.
+        mu_claimed: The mu that it claims.
+        delta: The delta of the claim in epsilon.
+    """
     records, _ = digits()
     members = np.random.default_rng().random(len(records)) < 0.5
     distances = membership.nearest(records.pixels, export(records[members]).pixels)
@@ -70,5 +87,5 @@ def attacked(export: Export, *, mu_claimed: float, delta: float) -> Verdict:
 
 
 def copies(members: Images) -> Images:
-    """The control: hands out its records."""
+    """Returns the records themselves, as the control."""
     return synthetic(members.pixels, members.labels)

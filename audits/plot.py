@@ -1,5 +1,6 @@
-"""The picture of an audit: each claim, and beneath it what an attack proved."""
+"""Draws an audit: each claim, and beneath it what an attack proved."""
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipelines.reporting import canvas
@@ -9,40 +10,32 @@ TITLE = "Claimed epsilon (bar) and what an attack proved (dot); controls must br
 
 
 def draw(report: dict) -> Figure:
-    """A row per audit with a finite claim, by group; the controls' dots must lie beyond their bars."""
-    rows = [
-        (name, entry, colour)
-        for group, colour in GROUPS.items()
-        for name, entry in report[group].items()
-        if entry["epsilon_claimed"] != float("inf")
-    ]
+    """Draws a row per audit with a finite claim, by group.
+
+    The controls' dots must lie beyond their bars.
+    """
+    rows = []
+    for group, colour in GROUPS.items():
+        for name, figures in report[group].items():
+            if figures["epsilon_claimed"] != float("inf"):
+                rows.append((name, figures, colour))
     figure = canvas.figure(1.2 + 0.36 * len(rows))
     axes = figure.subplots()
-    for row, (_, entry, colour) in enumerate(rows):
-        axes.barh(row, entry["epsilon_claimed"], height=0.6, color=colour, alpha=0.25, zorder=1)
-        axes.plot(
-            [entry["epsilon_lower"]],
-            [row],
-            "o",
-            ms=7,
-            mfc=colour,
-            mec="white",
-            zorder=3,
-            clip_on=False,
-        )
-        text = f"{entry['epsilon_lower']:.2f} of {entry['epsilon_claimed']:.2f}{'' if entry['passed'] else ', broken'}"
-        axes.text(
-            1.01,
-            row,
-            text,
-            va="center",
-            size=9,
-            color=canvas.INK,
-            transform=axes.get_yaxis_transform(),
-        )
+    for row, (_, figures, colour) in enumerate(rows):
+        _draw_row(axes, row, figures, colour)
     axes.set_yticks(range(len(rows)), [name.replace("_", " ") for name, _, _ in rows])
     axes.set_xlim(left=0)
     axes.invert_yaxis()
     canvas.label(axes, TITLE, "epsilon at delta of the claim", "")
     axes.grid(visible=False, axis="y")
     return figure
+
+
+def _draw_row(axes: Axes, row: int, figures: dict, colour: str) -> None:
+    claimed = figures["epsilon_claimed"]
+    lower = figures["epsilon_lower"]
+    axes.barh(row, claimed, height=0.6, color=colour, alpha=0.25, zorder=1)
+    axes.plot([lower], [row], "o", ms=7, mfc=colour, mec="white", zorder=3, clip_on=False)
+    text = f"{lower:.2f} of {claimed:.2f}{'' if figures['passed'] else ', broken'}"
+    to_the_right = axes.get_yaxis_transform()
+    axes.text(1.01, row, text, va="center", size=9, color=canvas.INK, transform=to_the_right)
