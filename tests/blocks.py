@@ -1,4 +1,7 @@
-"""Blocks of parameters that several test files begin from. Nothing here follows params.yaml."""
+"""Holds blocks of parameters from which several test files begin.
+
+Nothing here follows params.yaml.
+"""
 
 DATALENS = {
     "teachers": 6,

@@ -1,4 +1,4 @@
-"""Copies of the working tree as projects of their own: one fresh, one after `dvc repro`."""
+"""Makes copies of the working tree as separate projects: one fresh, one after `dvc repro`."""
 
 import os
 import shutil
@@ -17,8 +17,9 @@ from within import Within
 
 @pytest.fixture(scope="session")
 def _checkout(tmp_path_factory) -> Path:
-    """The working tree's files, committed as a new repository, with tiny parameters and the
-    canary's images.
+    """Commits the working tree's files as a new repository.
+
+    It has tiny parameters and the canary's images.
     """
     path = tmp_path_factory.mktemp("project") / "fedlens"
     listed = subprocess.run(
@@ -43,7 +44,7 @@ def _checkout(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def _built(_checkout, tmp_path_factory) -> Path:
-    """The same after one `dvc repro`."""
+    """Copies the checkout and runs one `dvc repro` in it."""
     path = tmp_path_factory.mktemp("built") / "fedlens"
     shutil.copytree(_checkout, path)
     project = Project(path)

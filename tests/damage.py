@@ -1,4 +1,4 @@
-"""How inputs are damaged, and how a command may end on them."""
+"""Damages inputs and checks how a command ends on them."""
 
 import os
 from pathlib import Path

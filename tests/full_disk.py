@@ -1,7 +1,6 @@
-"""Fills a small file system but for some pages, and enters releases twice, of short lines and of
-long ones.
+"""Fills a small file system except for some pages, and enters releases twice, of short and of long lines.
 
-python tests/full_disk.py FOLDER     # a tmpfs of 64 KiB; prints what the attempts came to, a list for each case
+python tests/full_disk.py FOLDER     # a tmpfs of 64 KiB; prints a list of results for each case
 """
 
 import itertools

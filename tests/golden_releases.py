@@ -1,7 +1,8 @@
-"""Releases of every mechanism with frozen settings, as the code of today enters them in a ledger.
+"""Makes releases of every mechanism with frozen settings, as the code of today enters them in a
+ledger.
 
-`golden/settings.json` holds the settings, `golden/ledgers/NAME.jsonl` the ledger of a client that
-made the release when the file was written. A setting that was added later is given its neutral
+`golden/settings.json` holds the settings. `golden/ledgers/NAME.jsonl` is the ledger of a client
+that made the release when the file was written. A setting that was added later gets its neutral
 value here.
 """
 
@@ -30,12 +31,12 @@ WARPS = {"rotation": 0.15, "scale": 0.1, "shear": 0.1, "shift": 0.5, "elastic": 
 
 
 def frozen_settings() -> dict[str, dict]:
-    """{mechanism: its settings when the ledgers were written}."""
+    """Returns {mechanism: its settings when the ledgers were written}."""
     return json.loads((GOLDEN / "settings.json").read_text())
 
 
 def of_today(name: str, settings: dict) -> Release:
-    """The release of a mechanism with these settings, made by the code of today."""
+    """Returns the release of a mechanism with these settings, made by the code of today."""
     if name in GENERATORS:
         return of_generator(name, settings)
     return of_noisy_training(name, settings)

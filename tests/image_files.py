@@ -1,4 +1,4 @@
-"""Image files as bytes: whole ones, and headers that claim any size."""
+"""Makes image files as bytes: whole ones, and headers that claim any size."""
 
 import io
 import struct
@@ -42,7 +42,10 @@ def jpeg_of(width: int, height: int) -> bytes:
 
 
 def tiff_of(width: int) -> bytes:
-    """The width and the height stand in the first two entries of the directory."""
+    """Returns a TIFF file that claims to be as wide and as high as that.
+
+    The width and the height stand in the first two entries of the directory.
+    """
     content = encoded("TIFF")
     directory = struct.unpack("<I", content[4:8])[0] + 2
     for entry in (directory, directory + 12):

@@ -1,5 +1,6 @@
-"""Which of our modules a module imports, directly or through others: read from the source, nothing
-is run.
+"""Finds which of this project's modules a module imports, directly or through others.
+
+It reads the source and runs nothing.
 """
 
 import ast
@@ -11,7 +12,9 @@ OURS = ("stages", "pipelines", "models", "audits")
 
 
 def module_file(name: str) -> Path | None:
-    """`a.b.c` -> a/b/c.py, or a/b/c/__init__.py where there is anything in it."""
+    """Returns the file of a module: a/b/c.py for `a.b.c`, or a/b/c/__init__.py if that is not
+    empty.
+    """
     path = ROOT / name.replace(".", "/")
     files = (path.with_suffix(".py"), path / "__init__.py")
     return next((file for file in files if file.exists() and file.stat().st_size), None)
@@ -19,7 +22,7 @@ def module_file(name: str) -> Path | None:
 
 @cache
 def imported(path: Path) -> frozenset[Path]:
-    """Files of ours that this file names in an import, at any depth of indentation."""
+    """Returns the project's files that this file names in an import, at any depth of indentation."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
@@ -34,7 +37,7 @@ def imported(path: Path) -> frozenset[Path]:
 
 
 def closure(start: Path) -> set[Path]:
-    """Every file of ours that `start` reaches, itself included."""
+    """Returns every file of the project that `start` reaches, itself included."""
     seen = set()
     todo = [start]
     while todo:

@@ -1,9 +1,10 @@
-"""Hand-made runs of experiments, as their store keeps them."""
+"""Makes runs of experiments by hand, as their store holds them."""
 
 
 def method(*accuracies: float, before: float = 0.3, **other) -> dict:
-    """A method's entry of a run with clients c0, c1, ...; macro-F1 is a tenth below the
-    accuracy.
+    """Returns a method's entry of a run with clients c0, c1, ...
+
+    Macro-F1 is a tenth below the accuracy.
     """
     clients = {
         f"c{number}": {
@@ -42,7 +43,7 @@ def run(seed: int, methods: dict, *, dataset: str = "mnist", variant: str = "", 
 def newcomers(
     seed: int, accuracies: dict[str, list[float]], labels: int = 8, variant: str = "newcomers"
 ) -> dict:
-    """A run with one client held out. accuracies: {method: one per draw}."""
+    """Returns a run with one client held out. accuracies: {method: one per draw}."""
     cells = [
         {"algorithm": name, "client": "c0", "labels": labels, "draw": draw, "accuracy": value}
         | {"global_accuracy": value - 0.1, "macro_f1": 0.0, "global_macro_f1": 0.0}

@@ -1,5 +1,6 @@
-"""Private keys, and archives of them, for tests. Put together at run time: the guard reads the
-tests, too.
+"""Makes private keys, and archives of them, for tests.
+
+They are put together at run time, because the guard reads the tests, too.
 """
 
 import io

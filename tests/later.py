@@ -1,6 +1,7 @@
-"""Asks of accepted parameters what later stages ask, without training: every plan and account, the
-cheap parts of each stage. Whatever fails here must be refused where it is loaded, or in one
-sentence.
+"""Asks of accepted parameters what later stages ask, without training.
+
+This covers every plan and account, and the cheap parts of each stage. Whatever fails here must be
+refused where it is loaded, or in one sentence.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ TINY = 200  # pixels of an image that is small enough to fit a generator to in m
 
 
 class Failed(AssertionError):
-    """A setting was accepted that later fails."""
+    """Says that a setting was accepted and fails later."""
 
 
 def everything(params: Params, datasets: list[str], clients: list[str]) -> None:
@@ -73,7 +74,7 @@ def everything(params: Params, datasets: list[str], clients: list[str]) -> None:
 
 @contextlib.contextmanager
 def _failures(where: str) -> Iterator[None]:
-    """A refusal in one sentence is a good end."""
+    """Turns exceptions into Failed. A refusal in one sentence is a good end."""
     try:
         yield
     except UserError as error:
@@ -86,7 +87,7 @@ def _failures(where: str) -> Iterator[None]:
 
 
 def _noise(sigma: float, epsilon: float) -> None:
-    """Beside a finite epsilon there is finite noise."""
+    """Checks that the noise beside a finite epsilon is finite."""
     if math.isfinite(epsilon) and not (0 < sigma < math.inf):
         raise Failed(f"noise {sigma} beside epsilon {epsilon}")
 
@@ -148,7 +149,7 @@ def _plan(name: str, settings: str, budget: tuple[float, float], space: base.Spa
 
 
 class _Still:
-    """No noise, of the size that was asked for."""
+    """Draws no noise, and checks the scale that it should have."""
 
     guarantee = "none"
     source = "none"
@@ -214,7 +215,7 @@ def _account(params: Params, dataset: str, client: str, settings: Block) -> Acco
 
 
 def _dpsgd(settings: Dpsgd, account: Account) -> None:
-    """A step's noise, what the optimiser makes of it, and what the server makes of the round."""
+    """Checks a step's noise, the optimiser's step on it, and the server's step after the round."""
     account.take(1)
     multiplier = account.noise_multiplier
     clip = Clip(settings)
@@ -250,7 +251,7 @@ def _built(name: str, shape: tuple, classes: int, activation: str) -> None:
 
 
 class _Set:
-    """A client's set, by its size alone."""
+    """Stands for a client's set by its size alone."""
 
     def __init__(self, size: int):
         self.size = size
@@ -290,7 +291,7 @@ def _partition(key: str, params: Params) -> None:
 
 
 class _Held:
-    """Parameters that the cache takes as one another, for the key says what of them counts."""
+    """Holds parameters that the cache takes as equal. The key says what of them counts."""
 
     def __init__(self, params: Params):
         self.params = params

@@ -1,4 +1,4 @@
-"""Releases to enter in a ledger, and the ways in which its writer can fail."""
+"""Makes releases to enter in a ledger, and makes its writer fail in each possible way."""
 
 import errno
 import os
@@ -49,8 +49,9 @@ def check_sound(path: Path, acknowledged: list[dict]) -> None:
 
 
 class Watched:
-    """The module `os`, of which each call that concerns files goes through `act(number, name, call,
-    arguments)`.
+    """Stands for the module `os`.
+
+    Each call that concerns files goes through `act(number, name, call, arguments)`.
     """
 
     def __init__(self, act: Callable):
@@ -70,14 +71,16 @@ class Watched:
 
 
 def _unflushed(file: int) -> None:
-    """A process that dies takes nothing with it that the system holds; flushing is the slow part of
-    these tests.
+    """Does nothing.
+
+    A process that dies takes nothing with it that the system holds, and flushing is the slow part
+    of these tests.
     """
 
 
 @contextmanager
 def watching(act: Callable) -> Iterator[None]:
-    """The ledger's own calls of `os` go through `act` meanwhile."""
+    """Sends the ledger's own calls of `os` through `act` within its block."""
     watched = Watched(act)
     durable.os = chain.os = watched
     try:
@@ -87,7 +90,7 @@ def watching(act: Callable) -> Iterator[None]:
 
 
 def calls_of(action: Callable[[], object]) -> list[tuple[str, tuple]]:
-    """(name, arguments) of each call that the action makes."""
+    """Returns (name, arguments) of each call that the action makes."""
     seen = []
 
     def note(_, name, call, arguments):
@@ -100,8 +103,9 @@ def calls_of(action: Callable[[], object]) -> list[tuple[str, tuple]]:
 
 
 def killed(action: Callable[[], object], at: int, half: bool) -> None:
-    """Runs the action in a process that dies before its call number `at`, or when it has written
-    half of it.
+    """Runs the action in a process that dies before its call number `at`.
+
+    With `half`, it dies after half of that call's bytes.
     """
 
     def act(number, name, call, arguments):
@@ -124,8 +128,8 @@ def killed(action: Callable[[], object], at: int, half: bool) -> None:
 
 
 def on_a_full_disk(action: Callable[[], object], at: int, half: bool) -> None:
-    """Runs the action where nothing is written from its call number `at` on, or from the middle of
-    that call on.
+    """Runs the action on a disk that is full from its call number `at`, or from the middle of that
+    call.
     """
 
     def act(number, name, call, arguments):

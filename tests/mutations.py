@@ -1,6 +1,7 @@
-"""Broken and absurd params.yaml files: each leaf of the shipped one under each odd value, keys that
-go, come and change their names, and texts that are no YAML. All of it is in one order, so that a
-seed picks the same sample anywhere.
+"""Makes broken and absurd params.yaml files.
+
+Each leaf of the shipped file gets each odd value. Keys are removed, added and renamed, and some
+texts are no YAML. Everything has one order, so a seed picks the same sample anywhere.
 """
 
 import copy
@@ -69,8 +70,8 @@ VALUES = [*NUMBERS, *TEXTS, *OTHERS]
 
 
 class Mutation(NamedTuple):
-    """A changed copy of the shipped content. what: for a person who looks for it. make: builds it
-    anew.
+    """Holds a changed copy of the shipped content. what: its description for a reader. make: builds
+    it anew.
     """
 
     what: str
@@ -82,7 +83,7 @@ def of_content() -> list[Mutation]:
 
 
 def leaves(node: object, path: tuple = ()) -> Iterator[tuple]:
-    """Paths of all values that hold no others, and of all lists and empty mappings."""
+    """Yields the paths of all values that hold no others, and of all lists and empty mappings."""
     if isinstance(node, dict) and node:
         for key, child in node.items():
             yield from leaves(child, (*path, key))
@@ -118,7 +119,7 @@ def _keys() -> Iterator[Mutation]:
 
 
 def _blocks(node: object, path: tuple = ()) -> Iterator[tuple]:
-    """Paths of all keys."""
+    """Yields the paths of all keys."""
     for key, child in node.items() if isinstance(node, dict) else ():
         yield (*path, key)
         yield from _blocks(child, (*path, key))

@@ -1,4 +1,4 @@
-"""Three clients of a project, for tests over a real network."""
+"""Makes a project with three clients, for tests over a real network."""
 
 import shutil
 from pathlib import Path
@@ -32,7 +32,7 @@ def three_clients(params: dict) -> None:
 
 
 def exported(checkout: Path, path: Path) -> Project:
-    """A copy of `checkout` with three clients and their exported sets; no model yet."""
+    """Returns a copy of `checkout` with three clients and their exported sets, and no model yet."""
     shutil.copytree(checkout, path)
     made = Project(path)
     made.edit(three_clients)

@@ -1,9 +1,9 @@
-"""Functions that tests send to other processes, which import them by name.
+"""Holds functions that tests send to other processes, which import them by name.
 
 Those processes know no name of a test file.
 """
 
 
 def failing(gradients, generator):
-    """A ballot that cannot be cast."""
+    """Fails to cast a ballot."""
     raise ZeroDivisionError("planted")

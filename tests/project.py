@@ -1,4 +1,4 @@
-"""A FedLens checkout of its own, at tiny size, to run real stages and real `dvc repro` in."""
+"""Makes a FedLens checkout at tiny size, to run real stages and real `dvc repro` in."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ GIT = [
 
 
 class Project:
-    """A FedLens checkout in `path`."""
+    """Holds a FedLens checkout in `path`."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -65,8 +65,8 @@ class Project:
             yaml.dump(params, out)
 
     def export(self, clients: list[str], generator: str) -> None:
-        """Their sets on images of the user's own, by the stages up to export_synthetic, in this
-        process.
+        """Makes the clients' sets on the user's own images in this process, by the stages up to
+        export_synthetic.
         """
         from pipelines import config  # not above: `mutants` imports this file, and torch is slow
         from stages import export_synthetic, partition, prepare, train_generator
@@ -80,7 +80,7 @@ class Project:
                 export_synthetic.run(params, "own", client, generator)
 
     def repro(self, *targets: str, ok: bool = True) -> list[str]:
-        """Names of the stages whose command ran."""
+        """Runs `dvc repro` and returns the names of the stages whose command ran."""
         done = self.dvc("repro", *targets, ok=ok)
         return [
             line.split("'")[1]
@@ -90,7 +90,7 @@ class Project:
 
 
 def tiny(params: dict) -> None:
-    """Two clients, every stage in seconds, on images of the user's own that carry a canary
+    """Changes parameters to two clients and stages of seconds, on own images with a canary
     (`own_images`).
     """
     params["datasets"] = ["own"]
@@ -123,7 +123,7 @@ def tiny(params: dict) -> None:
 
 
 def own_images(count: int = 150) -> dict[str, np.ndarray]:
-    """8x8 images of three classes; the first pixels of each spell the canary."""
+    """Returns 8x8 images of three classes. The first pixels of each spell the canary."""
     rng = np.random.default_rng(0)
     labels = np.arange(count) % 3
     images = rng.integers(0, 60, (count, 8, 8)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Every setting that a run of the shipped parameter files works with, after all inheritance.
+"""Lists every setting that a run of the shipped parameter files works with, after all inheritance.
 
 What enters a ledger's `parameters` is a `model_dump()` of one of these blocks. A changed value
 makes another release of it, and every client pays again.

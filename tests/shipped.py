@@ -1,4 +1,4 @@
-"""params.yaml as it is shipped, changed at one place, and what pipelines/config says of it."""
+"""Holds params.yaml as it is shipped, changed at one place, and what pipelines/config says of it."""
 
 import json
 
@@ -15,8 +15,9 @@ PARSED = json.dumps(YAML(typ="safe").load((ROOT / "params.yaml").read_text()))
 
 
 def shipped() -> dict:
-    """A fresh copy of the shipped parameters with every optional block filled in, so that each
-    field is there.
+    """Returns a new copy of the shipped parameters.
+
+    Every optional block is filled in, so that each field exists.
     """
     content = json.loads(PARSED)
     dataset = content["datasets"][0]
@@ -33,7 +34,10 @@ def shipped() -> dict:
 
 
 def load(content):
-    """Loads as if params.yaml held `content`: parsing takes 30 ms, and there are a thousand cases."""
+    """Loads as if params.yaml held `content`.
+
+    Parsing takes 30 ms, and there are a thousand cases.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config.params, "read", lambda path: content)
         return config.load(ROOT / "params.yaml")

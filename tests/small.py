@@ -1,5 +1,6 @@
-"""A project of two outputs that may leave and one that may not, none of them made: what the guard
-reads.
+"""Makes a project of two outputs that may leave and one that may not, for the guard to read.
+
+None of them is made.
 """
 
 import shutil
@@ -23,7 +24,7 @@ SHIPPED = (".gitignore", ".dvc/.gitignore", ".dvc/config", "params.yaml", "raw/R
 
 
 def made(path: Path) -> Project:
-    """Makes it in `path`, an empty folder."""
+    """Makes the project in `path`, an empty folder."""
     project = Project(path)
     for name in SHIPPED:
         (path / name).parent.mkdir(exist_ok=True)

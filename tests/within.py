@@ -1,9 +1,9 @@
-"""Real DVC and real stages in this process: only the start of a Python per stage is saved, most of
-a tiny stage's time.
+"""Runs real DVC and real stages in this process.
 
-Graph, cache, dvc.lock, run cache, push, `dvc exp save` are DVC's own; the command `python -m
-stages.NAME --ARGUMENT VALUE` becomes a call of that stage's `run`. How a stage ends for a user, and
-what a fresh process knows, is for `project.Project`, which starts one.
+This saves only the start of a Python per stage, which is most of a tiny stage's time. Graph, cache,
+dvc.lock, run cache, push and `dvc exp save` are DVC's own. The command `python -m stages.NAME
+--ARGUMENT VALUE` becomes a call of that stage's `run`. `project.Project` starts a process. It is
+for how a stage ends for a user, and for what a new process knows.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from pipelines import config
 
 
 class Within(Project):
-    """A project whose stages run here."""
+    """Is a project whose stages run in this process."""
 
     def repro(self, *targets: str) -> list[str]:
-        """`dvc repro`. Names of the stages whose command ran."""
+        """Runs `dvc repro` and returns the names of the stages whose command ran."""
         return self._reproduced(list(targets) or None)
 
     def _reproduced(self, targets: list[str] | None, **options: bool) -> list[str]:
@@ -34,7 +34,7 @@ class Within(Project):
         return [names[command] for command in self.commands]
 
     def forced(self, target: str) -> list[str]:
-        """`dvc repro -f -s`: the stage's command runs, whatever DVC has of it."""
+        """Runs `dvc repro -f -s`, so the stage's command runs even if DVC has its result."""
         return self._reproduced([target], force=True, single_item=True)
 
     def stage(self, name: str, *arguments: str) -> None:
@@ -47,7 +47,7 @@ class Within(Project):
             yield patch
 
     def command(self, executable: str, command: str, **options) -> None:
-        """In the place of DVC's own start of a shell."""
+        """Replaces DVC's own start of a shell."""
         self.commands.append(command)
         self.call(command)
 

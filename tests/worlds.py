@@ -1,5 +1,5 @@
-"""Whole `dvc repro` runs in this process (`within`), with every random number under the test's
-control.
+"""Makes whole `dvc repro` runs in this process (`within`), with every random number under the
+test's control.
 """
 
 import contextlib
@@ -22,8 +22,9 @@ from pipelines.synthesis.datalens import generator as datalens
 
 
 class World(Within):
-    """A project whose stages run here. `tape`: what its releases came to, by command and
-    position.
+    """Is a project whose stages run in this process.
+
+    `tape`: the results of its releases, by command and position.
     """
 
     def __init__(self, path: Path, tape: dict | None = None):
@@ -32,7 +33,7 @@ class World(Within):
         self.tape = {} if tape is None else tape
 
     def run_stages(self, *names: str) -> None:
-        """The stages of these names, all cells, in the graph's order, without DVC."""
+        """Runs all cells of the stages of these names in the graph's order, without DVC."""
         with self.entered(), Repo(str(self.path)) as repo:
             for name in names:
                 for stage in repo.index.stages:
@@ -40,8 +41,8 @@ class World(Within):
                         self.call(stage.cmd)
 
     def carried(self) -> dict[str, bytes]:
-        """{what it is: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`, and
-        `dvc push`.
+        """Returns {name: bytes} of all that can leave: Git after `git add -A` and `dvc exp save`,
+        and `dvc push`.
         """
         remote = self.path.parent / f"{self.path.name}-remote"
         local = f"[core]\n    remote = here\n['remote \"here\"']\n    url = {remote}\n"
@@ -68,7 +69,7 @@ class World(Within):
             }
 
     def _in_remote(self, remote: Path) -> dict[str, bytes]:
-        """Objects by the path that they are the content of; run-cache entries by their command and
+        """Returns objects by the path of their content, and run-cache entries by their command and
         a number.
         """
         files = [
@@ -128,8 +129,9 @@ class World(Within):
         return np.rint(np.random.default_rng(seed).normal(0, sigma, shape)).astype(np.int64)
 
     def _release(self, total: np.ndarray, **settings) -> np.ndarray:
-        """The mechanism itself in a world without a tape; else what the tape has, whatever was to
-        be released.
+        """Runs the mechanism itself in a world without a tape.
+
+        Otherwise it returns what the tape has, for any sum that was to be released.
         """
         came_to = discrete_gaussian.release(total, **settings)
         if self.recording:

@@ -1,5 +1,8 @@
-"""The real mechanisms under attack, in short form: no more leaks than is claimed, at least 0.8 of it is found, and
-mechanisms with a bug in them are caught. Noise is the operating system's: every bound holds at 0.999."""
+"""Attacks the real mechanisms in short form.
+
+No more may leak than is claimed, at least 0.8 of the claim must be found, and broken mechanisms
+must be caught. The noise is the operating system's, so every bound holds at 0.999.
+"""
 
 import ast
 import json
@@ -128,7 +131,7 @@ def test_a_batch_of_ten_charged_once_is_caught(monkeypatch):
 
 
 def test_steps_that_are_not_composed_are_caught(monkeypatch):
-    """A plan for one step, run for four."""
+    """The mechanism has a plan for one step and runs four."""
     four = datalens_votes.SETTINGS.model_copy(update={"steps": 4})
     plan = datalens.plan
     once = datalens_votes.SETTINGS.model_copy(update={"steps": 1})
@@ -202,7 +205,7 @@ def test_whole_fits_leak_part_of_the_claim_and_never_more():
 
 
 def test_a_fit_whose_noise_is_a_quarter_of_the_plan_s_is_caught(monkeypatch):
-    """dp_synthesis.md 3.4."""
+    """The expected figures are from dp_synthesis.md 3.4."""
     release = dp_moments.release
     monkeypatch.setattr(
         dp_moments,
@@ -242,7 +245,7 @@ def verdicts(*, control_lower: float = 20.0, ours_lower: float = 9.0) -> dict:
 
 
 def run(monkeypatch, tmp_path, found: dict) -> tuple[dict, object]:
-    """(audit.json, what the command exits with) when the audits find `found`."""
+    """Returns audit.json and the command's exit code when the audits find `found`."""
     for group, entries in found.items():
         function = lambda effort, entries=entries: entries  # noqa: E731
         function.__name__ = group

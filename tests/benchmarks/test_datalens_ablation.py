@@ -1,4 +1,7 @@
-"""The rehearsal: noise scaled with the teachers, validation apart from them, nothing measured twice."""
+"""Tests the rehearsal: its noise scales with the teachers, and validation images are no teacher's.
+
+Nothing is measured twice.
+"""
 
 import math
 

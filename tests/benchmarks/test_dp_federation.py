@@ -1,4 +1,6 @@
-"""The cases are ones that params.yaml's blocks allow, records are dealt as they say, a small run reads where asked."""
+"""Tests the benchmark of noisy training. params.yaml's blocks allow every case, records are dealt
+as a case says, and a small run reads where it should.
+"""
 
 from dataclasses import replace
 
@@ -36,7 +38,7 @@ def test_every_case_has_settings(params, dataset, name):
 
 
 def test_control_variates_are_measured_where_they_do_not_cancel(params):
-    """Of one linear step a round, with all clients, the mean is the same without them."""
+    """With one linear step per round and all clients, the mean is the same without them."""
     every = [
         dp_federation.settings_of(params, "mnist", case)
         for case in CASES.values()
@@ -46,7 +48,7 @@ def test_control_variates_are_measured_where_they_do_not_cancel(params):
 
 
 def test_ten_times_the_rate_is_ten_times_the_rate(params):
-    """On every data set: DPFL-AGN prints one."""
+    """This holds on every data set, because DPFL-AGN prints one rate."""
     for dataset in ("mnist", "fashion_mnist"):
         once, ten = (
             dp_federation.settings_of(params, dataset, CASES[name]) for name in ("agn", TEN_TIMES)
@@ -55,7 +57,7 @@ def test_ten_times_the_rate_is_ten_times_the_rate(params):
 
 
 def test_adap_dp_fl_has_its_own_noise_on_each_data_set(params):
-    """From 6 by 0.9999 on MNIST, from 4 by 0.9998 on Fashion-MNIST, as it prints."""
+    """The paper prints 6 with decay 0.9999 on MNIST, and 4 with decay 0.9998 on Fashion-MNIST."""
     case = CASES["adap, falling noise"]
     found = [
         dp_federation.settings_of(params, dataset, case) for dataset in ("mnist", "fashion_mnist")

@@ -1,4 +1,4 @@
-"""What the benchmark of engines sends: as much as it says, and back unchanged."""
+"""Tests that the benchmark of engines sends as many bytes as it says and gets them back unchanged."""
 
 import ast
 import shutil

@@ -1,4 +1,7 @@
-"""The pictures of docs/synthesis.md: a row per class that is there, few grey levels, a name that says what it is."""
+"""Tests the pictures of docs/synthesis.md.
+
+They have a row per class that is there, few grey levels, and a name that says what they are.
+"""
 
 import sys
 
@@ -13,7 +16,7 @@ from pipelines.datasets.labelled_images import Images
 
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
-    """Runs the benchmark on made-up records of digits' shape; the folder it fills."""
+    """Runs the benchmark on made-up records of digits' shape and returns the folder it fills."""
     rng = np.random.default_rng(0)
     labels = np.arange(900) % 9  # the last class has no record
     images = np.clip(

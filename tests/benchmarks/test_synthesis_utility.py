@@ -1,4 +1,7 @@
-"""The benchmark's bookkeeping: restarts measure nothing twice, other settings measure anew, the best is the best."""
+"""Tests the benchmark's bookkeeping.
+
+Restarts measure nothing twice, other settings are measured again, and the best is the best.
+"""
 
 import pytest
 
@@ -17,7 +20,7 @@ def params(monkeypatch, tmp_path):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """(key, seed) of each measurement; accuracies 0.5, 0.6, ... in turn."""
+    """Returns the list of (key, seed) of each measurement. Accuracies are 0.5, 0.6, ... in turn."""
     calls = []
 
     def measure(params, key, seed, train, test):

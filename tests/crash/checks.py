@@ -13,8 +13,8 @@ REPORTS = "reports"  # shows them
 
 
 class Undisturbed:
-    """The outputs of a run that nothing befell. exact: its noise repeats, and so do the bytes of a
-    disturbed run.
+    """Holds the outputs of a run without faults. exact: whether its noise repeats, and with it the
+    bytes of a disturbed run.
     """
 
     def __init__(self, path: Path, exact: bool):
@@ -29,7 +29,7 @@ class Undisturbed:
         }
 
     def broken(self, path: Path) -> Iterator[str]:
-        """Sentences on what does not hold in a recovered checkout."""
+        """Yields sentences on what does not hold in a recovered checkout."""
         yield from self._ledgers(path)
         for name, whole in self.outputs.items():
             if (path / name).exists():
@@ -38,9 +38,7 @@ class Undisturbed:
         yield from _litter(path)
 
     def unlike(self, path: Path, names: list[str], clients: dict[str, list[str]]) -> Iterator[str]:
-        """Sentences on how a run that went to its end differs: in these outputs, and these clients'
-        releases.
-        """
+        """Yields sentences on how a run that went to its end differs in these outputs and releases."""
         yield from self.broken(path)
         for name in names:
             if not (path / name).exists():
@@ -89,7 +87,7 @@ class Undisturbed:
                     yield f"{folder.name}/{name} has other bytes than undisturbed"
 
     def _statements(self, path: Path) -> Iterator[str]:
-        """Epsilon as an output states it, against the ledger."""
+        """Yields sentences on every epsilon that an output states and the ledger does not."""
         made = {}
         for client, ledger in ledgers(path).items():
             with contextlib.suppress(LedgerError):  # told above
@@ -129,14 +127,14 @@ def ledgers(path: Path) -> dict[str, Ledger]:
 
 
 def entries_of(path: Path, client: str) -> list[dict]:
-    """None of a ledger that is not there, or broken: that is told beside."""
+    """Returns the entries of a ledger; none if it is absent or broken, which another check reports."""
     with contextlib.suppress(LedgerError, KeyError):
         return ledgers(path)[client].entries()
     return []
 
 
 def outputs(path: Path) -> list[str]:
-    """Folders that are a stage's output, of those that are there."""
+    """Returns the folders that exist and are a stage's output."""
     private = (
         "generators/own/*/*",
         "quality/own/*/*",

@@ -1,5 +1,6 @@
-"""Runs of a tiny project that something befalls: each in a forked child of a warm process, or in a
-real `dvc repro`.
+"""Makes runs of a tiny project to which a fault happens.
+
+Each is a forked child of a warm process, or a real `dvc repro`.
 """
 
 import contextlib
@@ -25,9 +26,9 @@ HUNG = 300.0  # seconds after which a run is taken for hung
 
 @dataclass
 class Run:
-    """`dvc repro` of a target in `path`; of everything where the target is None.
-
-    real: in processes of its own, as a user starts it. clock: None, or what draws its jumps.
+    """Describes `dvc repro` of a target in `path`, or of everything if the target is None. real:
+    whether it has processes of its own, as a user starts it. clock: None, or the source of the
+    clock's jumps.
     """
 
     path: Path
@@ -55,12 +56,12 @@ class Run:
         return reproduced(self.path, self.target)
 
     def undisturbed(self) -> list[str]:
-        """Names of the stages whose command ran."""
+        """Returns the names of the stages whose command ran."""
         return forked(self.inside, self.path.parent / "said").result()
 
 
 class Child:
-    """A process group of ours."""
+    """Holds a process group that this process started."""
 
     def __init__(self, pid: int, answer: int | None = None):
         self.pid = pid
@@ -82,7 +83,7 @@ class Child:
         return self.ended()
 
     def kill(self) -> None:
-        """The whole group, also what outlived its leader."""
+        """Kills the whole group, also processes that outlived its leader."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         while not self.ended():
@@ -103,7 +104,10 @@ class Child:
 
 
 def forked(function: Callable[[], object], said: Path) -> Child:
-    """A child in a process group of its own that calls `function`; `said` takes what it prints."""
+    """Forks a child in a process group of its own that calls `function`.
+
+    `said` takes what it prints.
+    """
     reading, writing = os.pipe()
     if pid := os.fork():
         os.close(writing)
@@ -128,8 +132,10 @@ def forked(function: Callable[[], object], said: Path) -> Child:
 
 
 def reproduced(path: Path, target: str | None) -> list[str]:
-    """Names of the stages whose command ran. A target runs even where DVC sees no change: there is
-    always a run to kill, and its release comes from the store once it was made.
+    """Returns the names of the stages whose command ran.
+
+    A target runs even if DVC sees no change, so there is always a run to kill. Its release comes
+    from the store once it was made.
     """
     project = Within(path)
     if target is None:
@@ -138,7 +144,9 @@ def reproduced(path: Path, target: str | None) -> list[str]:
 
 
 def jump(rng: random.Random) -> None:
-    """The clock of this process jumps by up to two days, back and forth, several times a second."""
+    """Makes the clock of this process jump by up to two days, back and forth, several times a
+    second.
+    """
     real = time.time
     real_ns = time.time_ns
     began = time.time()
@@ -153,8 +161,9 @@ def jump(rng: random.Random) -> None:
 
 
 def age(path: Path, rng: random.Random) -> None:
-    """Files of the checkout get times of up to two days ago or ahead, as a clock that was put right
-    leaves them.
+    """Gives files of the checkout times of up to two days ago or ahead.
+
+    A clock that was corrected leaves such times.
     """
     folders = ("ledgers", ".scratch", "models", "data", ".dvc/tmp", ".dvc/cache")
     files = [
@@ -166,7 +175,7 @@ def age(path: Path, rng: random.Random) -> None:
 
 
 class Disk:
-    """A small file system of its own at `path`, which can be full. Needs the right to mount."""
+    """Mounts a small file system at `path`, which can be full. This needs the right to mount."""
 
     def __init__(self, path: Path, megabytes: int):
         self.path = path

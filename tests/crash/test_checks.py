@@ -1,6 +1,4 @@
-"""The checks see what they are for: each damage to a checkout that is whole is told in a
-sentence.
-"""
+"""Tests the checks: each damage to a checkout that was whole gives a sentence."""
 
 import json
 import shutil

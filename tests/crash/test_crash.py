@@ -45,8 +45,8 @@ MEGABYTES = 64
 
 @dataclass
 class World:
-    """A project before its first release, and what becomes of it undisturbed. seconds: of a
-    target's run, at most.
+    """Holds a project before its first release, and the outputs of its undisturbed run. seconds:
+    the longest time that a target's run takes.
     """
 
     base: Path
@@ -54,7 +54,7 @@ class World:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def expected(self, target: str) -> tuple[list[str], dict[str, list[str]]]:
-        """(outputs, {client: fingerprints}) of a target."""
+        """Returns (outputs, {client: fingerprints}) of a target."""
         entries = self.undisturbed.entries
         opened = {
             client: [entry for entry in its if entry["event"] == "open"]
@@ -142,7 +142,7 @@ class Campaign:
         self.mend(world, path, target, kind)
 
     def delay(self, world: World, target: str, real: bool) -> float:
-        """Seconds after which a fault falls."""
+        """Returns the seconds after which a fault happens."""
         longest = (
             min(world.seconds[target], STEP) if target == EVERYTHING else world.seconds[target]
         )
@@ -175,7 +175,7 @@ class Campaign:
             child.kill()
 
     def mend(self, world: World, path: Path, target: str, kind: str) -> None:
-        """Recovers, twice, and checks."""
+        """Recovers twice and checks."""
         where = f"{target}, {kind}, {path.parent.name}"
         for again in (False, True):
             try:
@@ -189,8 +189,9 @@ class Campaign:
         self.violations += [f"{where}: {what}" for what in world.undisturbed.broken(path)]
 
     def finish(self, world: World, path: Path, target: str) -> None:
-        """The run goes to its end, and is as if nothing had befallen it; a second one has nothing
-        to do.
+        """Runs to the end and checks that the result equals an undisturbed one.
+
+        A second run has nothing to do.
         """
         where = f"{target}, at the end, {path.parent.name}"
         targets = [CELLS[target]] if target in CELLS else []
@@ -238,9 +239,9 @@ def warmed() -> None:
 
 
 def world(project: Within, folder: Path, targets: list[str], exact: bool) -> World:
-    """exact: with the test-only noise, which repeats.
+    """Makes the project; exact: with the test-only noise, which repeats.
 
-    The cells run in a copy: a card names its release by its place in the ledger, and `dvc repro`
+    The cells run in a copy. A card names its release by its place in the ledger, and `dvc repro`
     has its own order.
     """
     if exact:

@@ -1,4 +1,4 @@
-"""Hand-made runs as the store keeps them, and the project's parameters."""
+"""Makes runs by hand as the store holds them, and loads the project's parameters."""
 
 import pytest
 from kept_runs import method, run
@@ -29,7 +29,10 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def of_table2() -> list[dict]:
-    """Two seeds, two clients. PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing."""
+    """Returns runs of two seeds and two clients.
+
+    PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing.
+    """
     home, bound = (
         {"epsilon_max": 0.0},
         {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True},

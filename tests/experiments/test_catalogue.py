@@ -1,4 +1,4 @@
-"""Every experiment writes its three files from kept runs."""
+"""Tests that every experiment writes its three files from stored runs."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from experiments.plans import GROUPS, STABILISERS, of_images
 
 @pytest.fixture
 def kept(of_table2) -> dict[str, list[dict]]:
-    """{store: runs}."""
+    """Returns {store: runs}."""
     fidelity = {"c0": {"fid": None, "fid_floor": 1.0, "inception_score": 2.0}}
     curve = [{"round": float(number), "accuracy_after": 0.5} for number in (0, 5, 10)]
     ours = {"pppfl/dp_moments": method(0.6, 0.7, curve=curve)}
@@ -98,7 +98,7 @@ def test_a_generator_with_fewer_seeds_is_shown_over_the_cells_that_it_has(name, 
 
 @pytest.mark.parametrize("name", ["table2", "table4", "figure4"])
 def test_one_generator_without_the_bounds_is_shown_without_differences(name, kept, results):
-    """`--generators datalens` runs none of them."""
+    """`--generators datalens` runs none of the bounds."""
     results.mkdir()
     (first, _) = kept["table2"]
     entries = {
@@ -109,7 +109,7 @@ def test_one_generator_without_the_bounds_is_shown_without_differences(name, kep
 
 
 def test_figure2_bands_the_extent_of_its_seeds(kept):
-    """One band for each of two panels and four variants; none for a single seed."""
+    """There is one band for each of two panels and four variants, and none for a single seed."""
     (one,) = kept["figure2"][:1]
     low = [value - 0.1 for value in one["shared_per_round"]["dp_moments"]]
     two = [{**row, "seed": 1, "shared_per_round": {"dp_moments": low}} for row in kept["figure2"]]

@@ -1,4 +1,4 @@
-"""The command: what it refuses, and one real `dvc exp run` at tiny size."""
+"""Tests what the command refuses, and one real `dvc exp run` at tiny size."""
 
 import json
 import sys
@@ -38,7 +38,10 @@ def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
 
 @pytest.fixture
 def short(checkout, monkeypatch):
-    """Table V with one run and its curve, in this process; the data set is the tiny project's own."""
+    """Prepares Table V with one run and its curve, in this process.
+
+    The data set is the tiny project's own.
+    """
     plan = STORES["table5"]
 
     def first(asked):

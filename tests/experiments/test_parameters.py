@@ -1,4 +1,4 @@
-"""Overrides, their text, and which parameters make a kept run another one."""
+"""Tests overrides, their text, and which parameters make a stored run another one."""
 
 import subprocess
 import sys

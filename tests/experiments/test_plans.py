@@ -1,4 +1,7 @@
-"""The plans against params.yaml and dvc.yaml: what DVC makes of each is what was planned, and there is such a stage."""
+"""Tests the plans against params.yaml and dvc.yaml.
+
+DVC makes of each what was planned, and its stages exist.
+"""
 
 import itertools
 import math
@@ -20,7 +23,7 @@ STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
 
 
 def produced(params: config.Params) -> set[str]:
-    """Names of all stages of dvc.yaml under these parameters."""
+    """Returns the names of all stages of dvc.yaml under these parameters."""
     content, names = params.model_dump(), set()
     for stage, entry in STAGES.items():
         lists = []
@@ -57,7 +60,10 @@ def test_every_target_is_a_stage_and_every_method_has_results(store, asked, para
 
 @pytest.mark.parametrize("store", STORES)
 def test_dvc_makes_of_the_arguments_what_was_planned(store, asked, params, tmp_path):
-    """Hydra's grammar, DVC's merging into a file with aliases, and every key is there: DVC refuses a new one."""
+    """The arguments follow Hydra's grammar and DVC's merging into a file with aliases.
+
+    Every key exists, because DVC refuses a new one.
+    """
     for run in first_of_each_variant(store, asked):
         copy = tmp_path / "params.yaml"
         copy.write_text((ROOT / "params.yaml").read_text())
@@ -143,7 +149,7 @@ def test_figure2_switches_both_stabilisers_each_way(asked):
 
 @pytest.mark.parametrize("store", ["table2", "table5", "figure2"])
 def test_one_generators_runs_are_those_of_the_whole_plan(store, asked):
-    """So that what is measured of one is found again when all are asked for."""
+    """A run that was measured for one generator is then found again in the plan of all."""
     whole = {run.name: run for run in STORES[store](asked)}
     for generator in PRIVATE:
         own = list(STORES[store](replace(asked, generators=(generator,))))

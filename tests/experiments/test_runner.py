@@ -1,4 +1,7 @@
-"""params.yaml is what it was after a failure, an interruption, a success; DVC is a stand-in here."""
+"""Tests that params.yaml is restored after a failure, an interruption and a success.
+
+DVC is a stand-in here.
+"""
 
 import signal
 import subprocess
@@ -116,7 +119,10 @@ def test_what_a_killed_dvc_has_staged_is_not_taken_for_the_users(project, monkey
 
 
 def test_a_run_in_the_background_of_a_script_can_be_ended():
-    """There SIGINT is ignored, and DVC would inherit that: it could not be told to end."""
+    """A background process ignores SIGINT, and DVC would inherit that.
+
+    It could then not be ended.
+    """
     ask = "import os, runpy, signal, subprocess, sys; sys.argv = ['experiments', '-h']\n"
     ask += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     ask += "try: runpy.run_module('experiments', run_name='__main__')\nexcept SystemExit: pass\n"

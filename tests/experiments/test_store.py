@@ -1,4 +1,6 @@
-"""Kept figures: nothing measured twice, other settings measured anew, other runs left alone."""
+"""Tests stored figures: nothing is measured twice, other settings are measured again, other runs
+stay.
+"""
 
 import json
 import math

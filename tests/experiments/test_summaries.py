@@ -1,4 +1,4 @@
-"""Gain against local accuracy: what correlates by construction alone does not count."""
+"""Tests the gain against local accuracy. A correlation by construction alone does not count."""
 
 import numpy as np
 import pytest

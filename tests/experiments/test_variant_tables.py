@@ -1,4 +1,4 @@
-"""Table V and Figure 2: runs of several variants held against each other on the same cells."""
+"""Tests Table V and Figure 2, which compare runs of several variants on the same cells."""
 
 import pytest
 from kept_runs import method, newcomers, run

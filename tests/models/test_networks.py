@@ -1,4 +1,6 @@
-"""The networks: sizes, seeds, and no statistics that couple the records of a batch."""
+"""Tests the networks: their sizes, their seeds, and that no statistics couple the records of a
+batch.
+"""
 
 from functools import partial
 
@@ -73,7 +75,7 @@ def test_abadi_sees_the_middle_of_a_colour_image():
 
 @pytest.mark.parametrize("height, width", [(32, 100), (64, 32), (33, 29), (40, 20), (28, 28)])
 def test_abadi_cuts_each_side_by_itself(height, width):
-    """To 24 pixels where there are more than 28, of which 6 are left after both poolings."""
+    """A side of more than 28 pixels is cut to 24. Both poolings leave 6 of them."""
     network = classifiers.build("abadi", shape=(height, width, 3), classes=4, seed=0)
     left = [(24 if side > 28 else side) // 4 for side in (height, width)]
     assert network(torch.rand(2, 3, height, width)).shape == (2, 4)
@@ -141,7 +143,9 @@ def test_no_classifier_lets_records_of_a_batch_see_each_other(name):
 
 @pytest.mark.parametrize("name", TEACHERS)
 def test_no_teacher_and_no_generator_of_the_paper_couples_the_images_of_a_batch(name):
-    """They have norms, each of one image: an image's result is the same whatever comes with it."""
+    """They have norms over one image each, so an image's result does not depend on the rest of the
+    batch.
+    """
     teacher = TEACHERS[name]((9, 7, 1), 3, 6)
     stream = torch.Generator().manual_seed(0)
     for parameter in teacher.parameters():

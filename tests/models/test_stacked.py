@@ -1,4 +1,4 @@
-"""Many teachers at once against the plain form of each: values, gradients, and nobody's row in another's."""
+"""Tests many teachers at once against the plain form of each: values, gradients and isolation."""
 
 import pytest
 import torch
@@ -18,7 +18,10 @@ def teacher(request):
 
 
 def drawn(teacher, dtype=torch.float64, seed=0):
-    """Stacked weights, norms and biases too moved away from where they start; in float64 nobody meets a ReLU's kink."""
+    """Returns stacked weights in float64, norms and biases moved away from their start.
+
+    In float64 no value meets a ReLU's kink.
+    """
     generator = torch.Generator().manual_seed(seed)
     weights = stacked.initial(teacher, COUNT, generator)
     noise = {
@@ -32,7 +35,7 @@ def drawn(teacher, dtype=torch.float64, seed=0):
 
 
 def batches(shape, dtype=torch.float64):
-    """(each teacher's own batch, one that all share)."""
+    """Returns each teacher's own batch, and one that all share."""
     generator = torch.Generator().manual_seed(1)
     height, width, channels = shape
     images = torch.randn(COUNT + 1, BATCH, channels, height, width, generator=generator).to(dtype)
@@ -76,7 +79,7 @@ def test_in_float32_the_two_forms_agree_to_float32(teacher):
 
 @pytest.mark.parametrize("which", [0, 1], ids=["own", "shared"])
 def test_gradients_of_images_are_those_of_a_plain_loop(teacher, which):
-    """Images that teachers share have a gradient from each of them all the same."""
+    """Shared images still have a gradient from each teacher."""
     network, shape = teacher
     weights, (images, labels) = drawn(network), batches(shape)[which]
     frozen = {name: tensor.detach() for name, tensor in weights.items()}
@@ -91,7 +94,7 @@ def test_gradients_of_images_are_those_of_a_plain_loop(teacher, which):
 
 
 def test_no_row_of_teachers_or_images_sees_another(teacher):
-    """Even where one of them is not finite."""
+    """This holds even if one of them is not finite."""
     network, shape = teacher
     weights, (own, shared) = drawn(network), batches(shape)
     before = stacked.logits(network, weights, own, shared)
@@ -158,7 +161,7 @@ def test_first_weights_lie_within_one_over_root_fan_in_and_fill_it():
 
 
 def test_images_of_a_batch_do_not_touch_each_other(teacher):
-    """No batch statistics, in any teacher."""
+    """No teacher has batch statistics."""
     network, shape = teacher
     weights, ((images, labels), _) = drawn(network), batches(shape)
     module = plain(network, weights, 0)

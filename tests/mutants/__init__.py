@@ -1,5 +1,6 @@
-"""Privacy bugs planted one at a time in a copy of the project: each must make its named test
-fail.
+"""Lists privacy bugs that are planted one at a time in a copy of the project.
+
+Each must make its named test fail.
 """
 
 from mutants import federation, leaving, ledger, privacy, synthesis

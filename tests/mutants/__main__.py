@@ -1,6 +1,6 @@
-"""Plants them.
+"""Plants the bugs one after the other.
 
-make mutants         # mutant, test, caught or not; exit 1 when one survives or a test fails without it
+make mutants         # mutant, test, caught or not; exit 1 if one survives or a test fails alone
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Federated training: clipping, accounts, the gate and the network."""
+"""Lists bugs in federated training: clipping, accounts, the gate and the network."""
 
 from mutants.mutant import TESTS, Mutant
 

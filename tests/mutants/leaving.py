@@ -1,4 +1,4 @@
-"""Bugs in what leaves the machine: outputs, keys and uploads."""
+"""Lists bugs in what leaves the machine: outputs, keys and uploads."""
 
 from mutants.mutant import TESTS, Mutant
 

@@ -1,4 +1,4 @@
-"""The ledger and what is made under it."""
+"""Lists bugs in the ledger and in what is made under it."""
 
 from mutants.mutant import TESTS, Mutant
 

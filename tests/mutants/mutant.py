@@ -1,4 +1,4 @@
-"""One planted bug."""
+"""Describes one planted bug."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,10 @@ TESTS = "tests/pipelines"
 
 @dataclass(frozen=True)
 class Mutant:
-    """`old` becomes `new` in `file`; `test` (a pytest id) must fail then, and pass without it."""
+    """Says that `old` becomes `new` in `file`.
+
+    The test (a pytest id) must then fail, and pass without the change.
+    """
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""Noise, clipping and accounting."""
+"""Lists bugs in noise, clipping and accounting."""
 
 from mutants.mutant import TESTS, Mutant
 

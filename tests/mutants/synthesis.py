@@ -1,4 +1,4 @@
-"""Generators: sensitivities, teachers and votes."""
+"""Lists bugs in generators: sensitivities, teachers and votes."""
 
 from mutants.mutant import TESTS, Mutant
 

@@ -1,5 +1,8 @@
-"""Parts of dishonest members' own processes: once a job runs, they send clients what NVFlare's clients answer, and keep
-each answer in a line of the file that HOSTILE names."""
+"""Runs in dishonest members' own processes.
+
+Once a job runs, they send clients the messages that NVFlare's clients answer. Each answer becomes a
+line of the file that HOSTILE names.
+"""
 
 import json
 import os
@@ -65,7 +68,7 @@ class Client(FLComponent):
 
 
 class Witness(FLComponent):
-    """At a client: keeps what this client processes as a question of the server's."""
+    """Records at a client what this client processes as a question of the server's."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +82,7 @@ class Witness(FLComponent):
 
 
 class Poser(FLComponent):
-    """A client that sends another one questions in the server's name, once it is registered."""
+    """Is a client that sends another one questions in the server's name, once it is registered."""
 
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.AFTER_CLIENT_HEARTBEAT and not hasattr(self, "cell"):
@@ -89,7 +92,10 @@ class Poser(FLComponent):
 
 
 def posing(cell, client) -> None:
-    """With its own token; with the server's own, which each of its messages carries; with an old one of its own."""
+    """Poses with its own token, with an old one of its own, and with the server's token.
+
+    Each of the server's messages carries that token.
+    """
     seen = {}
 
     def look(message):
@@ -149,7 +155,7 @@ def by_the_server(cell, job: str) -> None:
 
 
 def by_a_client(cell, job: str) -> None:
-    """A task for another's job process: by `setup` it would become the server there."""
+    """Sends a task to another client's job process. By `setup` it would become the server there."""
     task = Shareable()
     task.set_header(ReservedHeaderKey.TASK_NAME, "none of ours")
     task.set_peer_props({ReservedKey.RUN_NUM: job, ReservedKey.IDENTITY_NAME: "c1"})
@@ -159,7 +165,11 @@ def by_a_client(cell, job: str) -> None:
 
 
 def deployed_as(job: str) -> Message:
-    """The folder of that name is removed first. Signed, as clients want it: by the server's own key, which will do."""
+    """Returns a message that deploys a job.
+
+    A client first removes the folder of that name. The job is signed, as clients want it, by the
+    server's own key.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config").mkdir()
         Path(folder, "config/config_fed_client.json").write_text("{}")
@@ -177,7 +187,7 @@ def deployed_as(job: str) -> Message:
 
 
 def lured(cell, client: str) -> bool:
-    """Whether a client connects to an address that a message from the server names."""
+    """Returns whether a client connects to an address that a message from the server names."""
     with socket.create_server(("127.0.0.1", 0)) as waiting:
         address = f"tcp://127.0.0.1:{waiting.getsockname()[1]}"
         send_as(cell, client, "somebody", Message("none", ""), {MessageHeaderKey.CONN_URL: address})
@@ -190,7 +200,10 @@ def lured(cell, client: str) -> bool:
 
 
 def send_as(cell, client: str, origin: str, content: Message, more: dict) -> None:
-    """A question to a client's own process, with any origin and headers, past all filters of the sender's cell."""
+    """Sends a question to a client's own process with any origin and headers.
+
+    It passes no filter of the sender's cell.
+    """
     message = new_cell_message({}, content)
     sender = cell.core_cell.my_info.fqcn
     headers = {
@@ -211,7 +224,7 @@ def send_as(cell, client: str, origin: str, content: Message, more: dict) -> Non
 
 
 def there(cell, target: str) -> None:
-    """Waits for a process."""
+    """Waits until a process answers."""
     message = TO_BOTH[0]
     while cell.core_cell.send_request(
         *message[:2], target, new_cell_message({}, message[2]), timeout=5.0

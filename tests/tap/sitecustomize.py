@@ -1,5 +1,8 @@
-"""Read by every Python that has this folder on its path: where TAP names a folder, all that NVFlare's message layer
-hands to a connection is kept there, before it is encrypted, in a file per process."""
+"""Records what NVFlare's message layer sends, if TAP names a folder.
+
+Every Python with this folder on its path runs this file. All that a connection gets is written
+before it is encrypted, in a file per process.
+"""
 
 import os
 
