@@ -1,5 +1,5 @@
-"""CIFAR-10's profile from end to end on a few made-up images of its shape: colour, ResNet, its own
-settings.
+"""Tests CIFAR-10's profile from end to end on a few made-up images of its shape: colour, ResNet,
+its own settings.
 """
 
 import csv
@@ -13,7 +13,7 @@ TARGETS = ("fine_tune@own-dp_moments", "train_baseline@own-fedavg")
 
 
 def colour(params: dict) -> None:
-    """Everything of cifar10 but its archive, its size and its number of teachers."""
+    """Gives the own data set everything of cifar10 except its archive, its size and its teachers."""
     cifar = json.loads(json.dumps(params["profiles"]["cifar10"]))  # a copy without aliases
     params["profiles"]["own"] = {**cifar, "source": "npz", "classes": 3, "images": 20}
     params["profiles"]["own"]["training"] = {}

@@ -1,4 +1,4 @@
-"""dvc.yaml held against the code and the parameters, without running it."""
+"""Tests dvc.yaml against the code and the parameters, without running it."""
 
 import re
 from typing import get_args
@@ -37,7 +37,7 @@ def is_code(dep: str) -> bool:
 
 
 def code_deps(stage: str) -> set[str]:
-    """The stage's code dependencies as files; a package stands for the files in it."""
+    """Returns the stage's code dependencies as files. A package stands for the files in it."""
     found = set()
     for dep in filter(is_code, STAGES[stage]["deps"]):
         path = ROOT / dep
@@ -97,8 +97,9 @@ def test_every_profile_has_what_the_stages_declare():
 
 
 def test_a_stage_reads_only_the_parameter_blocks_it_declares():
-    """`params.BLOCK` in a stage's file must be one of its `params` (or `device`, which says where,
-    not what).
+    """`params.BLOCK` in a stage's file must be one of its `params`.
+
+    `device` is excepted, because it says where, not what.
     """
     for stage, entry in STAGES.items():
         blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
@@ -110,7 +111,7 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
 
 
 def test_a_stage_declares_the_training_settings_it_asks_for():
-    """`params.training(dataset, NAME)`: the block, and the profile's overrides of it."""
+    """`params.training(dataset, NAME)` reads the block, and the profile's overrides of it."""
     for stage, entry in STAGES.items():
         asked = re.findall(
             r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text()

@@ -1,4 +1,4 @@
-"""The planted bugs still fit the code: that each is caught, `make mutants` shows."""
+"""Tests that the planted bugs still fit the code. `make mutants` shows that each is caught."""
 
 import pytest
 from mutants import MUTANTS

@@ -1,4 +1,4 @@
-"""Real `dvc repro` runs at tiny size: what re-runs, what does not, and what can leave."""
+"""Tests real `dvc repro` runs at tiny size: what re-runs, what does not, and what can leave."""
 
 import hashlib
 import json

@@ -47,7 +47,7 @@ def other_images(count: int = 190) -> dict[str, np.ndarray]:
 
 
 def without_private_hashes(text: bytes) -> bytes:
-    """dvc.lock, or an entry of the run cache."""
+    """Returns dvc.lock, or an entry of the run cache, without the hashes of private files."""
     content = YAML(typ="safe").load(text.decode())
     for stage in content.get("stages", {"": content}).values():
         for entry in [*stage.get("deps", []), *stage.get("outs", [])]:
@@ -57,7 +57,10 @@ def without_private_hashes(text: bytes) -> bytes:
 
 
 def carried(world: World) -> dict[str, bytes]:
-    """World.carried without what is left out; a command's entries in the run cache as one."""
+    """Returns World.carried without what is left out.
+
+    A command's entries in the run cache become one.
+    """
     found = world.carried()
     found[EXPERIMENT] = found[EXPERIMENT].replace(str(world.path).encode(), b"PATH")
     for name in [name for name in found if name.endswith("dvc.lock")]:
@@ -71,7 +74,7 @@ def carried(world: World) -> dict[str, bytes]:
 
 
 def differences(here: dict[str, bytes], elsewhere: dict[str, bytes]) -> dict[str, str]:
-    """{what: the lines that differ}."""
+    """Returns {what: the lines that differ}."""
     return {
         name: difference(here.get(name, b""), elsewhere.get(name, b""))
         for name in sorted({*here, *elsewhere})
@@ -90,8 +93,9 @@ def difference(one: bytes, other: bytes) -> str:
 
 
 def unsalted(here: World, twin: World) -> set[str]:
-    """Private paths that DVC notes, with the same content under either secret: their hash confirms
-    a guess.
+    """Returns private paths that DVC notes with the same content under either secret.
+
+    Their hash confirms a guess.
     """
     lock = YAML(typ="safe").load((here.path / "dvc.lock").read_text())
     entries = [
@@ -125,7 +129,7 @@ BESIDE = ("new_clients", "train_baseline", "train_dp_baseline", "report")
 
 @pytest.fixture(scope="module")
 def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
-    """(here, elsewhere, twin)."""
+    """Returns (here, elsewhere, twin)."""
     folder = tmp_path_factory.mktemp("worlds")
     # names of one length, for EXPERIMENT is a pickle of the path
     copies = [Path(shutil.copytree(_checkout, folder / name)) for name in ("here", "afar", "twin")]
@@ -177,7 +181,7 @@ def test_no_hash_that_dvc_notes_of_private_files_follows_from_the_records(worlds
 
 
 def plant(patch) -> None:
-    """One leak in each place, in code that runs in all worlds."""
+    """Plants one leak in each place, in code that runs in all worlds."""
     describe = export.card
     fit = dp_moments.fit
     train = partial(shards.read, "own", part="train")
@@ -230,7 +234,7 @@ def plant(patch) -> None:
 
 @pytest.fixture(scope="module")
 def leaks(worlds, tmp_path_factory) -> tuple[dict[str, str], set[str]]:
-    """(differences, unsalted) after the stages ran again with every leak of `plant`."""
+    """Returns (differences, unsalted) after the stages ran again with every leak of `plant`."""
     folder = tmp_path_factory.mktemp("leaks")
     copies = [Path(shutil.copytree(world.path, folder / world.path.name)) for world in worlds]
     leaky = [World(path, worlds[0].tape) for path in copies]
@@ -284,7 +288,7 @@ def test_a_planted_hash_of_the_records_alone_is_found(leaks):
 
 
 def test_what_was_planted_is_all_that_is_found(leaks):
-    """No finding in what no leak touches."""
+    """There is no finding in what no leak touches."""
     found, _ = leaks
     assert not [name for name in found if name.endswith(("params.yaml", "dvc.yaml", ".py"))]
     assert "remote models/initial/own/datalens/rounds.safetensors" not in found

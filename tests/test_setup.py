@@ -1,5 +1,6 @@
-"""The Makefile. Set-up fetches and runs nothing but what a lock names, with its version and its
-hash.
+"""Tests the Makefile.
+
+Set-up fetches and runs only what a lock names, with its version and its hash.
 """
 
 import itertools
@@ -36,7 +37,7 @@ REGISTRIES = [
 
 
 def locked(name: str) -> dict[str, tuple[str, list[str]]]:
-    """{package: (version, hashes)} of a lock; everything else in it must be a comment."""
+    """Returns {package: (version, hashes)} of a lock. Everything else in it must be a comment."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     found = {}
     for line in text.splitlines():
@@ -53,8 +54,8 @@ def locked(name: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def installs() -> list[list[str]]:
-    """The words of each command of the Makefile that installs packages, with its variables in
-    place.
+    """Returns the words of each command of the Makefile that installs packages, with its variables
+    in place.
     """
     database = subprocess.run(
         ["make", "-n", "-B", ".venv/installed"], cwd=ROOT, text=True, capture_output=True

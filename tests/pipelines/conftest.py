@@ -1,4 +1,7 @@
-"""Small, explicit inputs that the tests of pipelines/ share. Nothing here follows params.yaml."""
+"""Makes small, explicit inputs that the tests of pipelines/ share.
+
+Nothing here follows params.yaml.
+"""
 
 import os
 
@@ -18,13 +21,13 @@ from pipelines.synthesis.base import Space
 
 @pytest.fixture
 def partition_settings():
-    """Factory of Partition blocks."""
+    """Returns a factory of Partition blocks."""
     return lambda **changes: Partition.model_validate({**PARTITION, **changes})
 
 
 @pytest.fixture
 def moments_settings():
-    """Factory of DpMoments blocks."""
+    """Returns a factory of DpMoments blocks."""
     base = {
         "centre": 0.3,
         "cutoff": 4,
@@ -41,7 +44,7 @@ def moments_settings():
 
 @pytest.fixture
 def datalens_settings():
-    """Factory of Datalens blocks."""
+    """Returns a factory of Datalens blocks."""
     return lambda **changes: Datalens.model_validate({**DATALENS, **changes})
 
 
@@ -52,7 +55,7 @@ def small_space():
 
 @pytest.fixture
 def records():
-    """Factory of random labelled images in a space."""
+    """Returns a factory of random labelled images in a space."""
 
     def make(count: int, space: Space, seed: int = 0, labels=None) -> Images:
         rng = np.random.default_rng(seed)
@@ -64,7 +67,7 @@ def records():
 
 
 class NoiseSpy:
-    """Zero noise that remembers what was asked of it."""
+    """Draws zero noise and records its arguments."""
 
     guarantee, source = "none", "spy"
 

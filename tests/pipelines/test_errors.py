@@ -1,4 +1,4 @@
-"""How a command ends: one sentence, and no character that a terminal obeys."""
+"""Tests how a command ends: one sentence, and no character that a terminal obeys."""
 
 import pytest
 

@@ -107,7 +107,7 @@ with new_folder(Path("theirs")) as folder:
 
 @pytest.fixture
 def writer(project):
-    """Factory of processes that are in the middle of a new folder."""
+    """Returns a factory of processes that are in the middle of a new folder."""
     running = []
 
     def start():

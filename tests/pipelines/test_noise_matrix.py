@@ -40,7 +40,10 @@ SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 30 of them
 
 
 def source(client: str, seed: int) -> noise.Noise:
-    """As the stages make it: the seed goes in, and only the test-only source may use it."""
+    """Returns the source that the stages make.
+
+    The seed goes in, and only the test-only source may use it.
+    """
     return noise.source("os_entropy", seeds.derive(seed, "test noise", client))
 
 
@@ -52,7 +55,7 @@ def nobody(space: Space) -> Images:
 
 @contextmanager
 def arguments(module, name: str):
-    """The first argument of every call of `module.name`, which goes on as before."""
+    """Collects the first argument of every call of `module.name`, which still works."""
     seen, real = [], getattr(module, name)
     with mock.patch.object(
         module, name, lambda first, *others: seen.append(first) or real(first, *others)
@@ -87,7 +90,10 @@ def moments(release: int) -> Callable:
 
 
 def vote_sums(client: str, seed: int) -> np.ndarray:
-    """All steps of a run. Teachers always vote, so their sum is put to zero before the noise."""
+    """Returns all steps of a run.
+
+    Teachers always vote, so their sum is put to zero before the noise.
+    """
     k, batch, steps = 20, 10, 4
     asked = {
         "teachers": 4,
@@ -109,7 +115,7 @@ def vote_sums(client: str, seed: int) -> np.ndarray:
 
 
 def noisy_step(client: str, seed: int) -> np.ndarray:
-    """One step from zero weights with learning rate 1: minus noise over the expected lot."""
+    """Takes one step from zero weights with learning rate 1: minus noise over the expected lot."""
     clip, lot = 0.5, 10.0
     settings = Dpsgd(
         **{**DPSGD, "rounds": 1, "local_steps": 1, "expected_lot": lot, "clipping_norm": clip}
@@ -137,7 +143,9 @@ def embeddings(client: str, seed: int) -> np.ndarray:
 
 
 def teacher_steps(client: str, seed: int) -> np.ndarray:
-    """Two steps of learning rate 1 without momentum or averaging: minus noise over the noisy count."""
+    """Takes two steps of learning rate 1 without momentum or averaging: minus noise over the noisy
+    count.
+    """
     share, clip = 0.6, 0.5
     warm = {"images": 20, "epochs": 1, "batch": 20, "learning_rate": 1e-9}
     block = {
@@ -186,12 +194,14 @@ def first(draw):
 
 
 def unrelated(one: np.ndarray, other: np.ndarray) -> bool:
-    """Neither the same noise nor the same noise changed a little."""
+    """Returns whether two draws are neither the same noise nor the same noise changed a little."""
     return abs(np.corrcoef(one, other)[0, 1]) < SIX_AND_A_HALF / math.sqrt(len(one))
 
 
 def has_the_law(draws: np.ndarray) -> bool:
-    """Standard normal: by Kolmogorov and Smirnov, and by the sum of squares, both sides."""
+    """Returns whether draws are standard normal, by Kolmogorov and Smirnov and by the sum of
+    squares.
+    """
     squares = chi2(len(draws))
     spread = 2 * min(squares.cdf(np.sum(draws**2)), squares.sf(np.sum(draws**2)))
     return kstest(draws, "norm").pvalue > ALARM and spread > ALARM
@@ -216,7 +226,9 @@ def test_no_global_seed_reaches_the_noise(draw):
 
 
 def test_no_noise_is_used_twice_within_a_release(first):
-    """Between neighbours, and between the halves: classes, steps or layers that share their noise."""
+    """The test compares neighbours, and the halves, to find classes, steps or layers that share
+    their noise.
+    """
     half = len(first) // 2
     assert unrelated(first[1:], first[:-1])
     assert unrelated(first[:half], first[half : 2 * half])

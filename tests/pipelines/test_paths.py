@@ -1,4 +1,4 @@
-"""Where things lie, and where a ledger may not."""
+"""Tests where things lie, and where a ledger may not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A release that several clients make together."""
+"""Tests a release that several clients make together."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def test_where_one_ledger_refuses_nobody_is_charged(tmp_path):
 
 
 def released(folder, shares: dict[str, dict], make=lambda folder: None):
-    """A joint release of clients, or one client's: {client: parameters}."""
+    """Makes a joint release of clients, or one client's: {client: parameters}."""
     cost = {"kind": "gaussian", "mu": 1.0}
     about = {"epsilon": 10.0, "delta": DELTA, "guarantee": "formal"}
     parts = {
@@ -83,7 +83,7 @@ def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeyp
 
 
 def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
-    """({client: its ledger}, {client: its part}) of a joint release with this price."""
+    """Returns {client: its ledger} and {client: its part} of a joint release with this price."""
     derived = Identity(consequences=frozenset({"sigma"}))
     about = {"epsilon": 10.0, "delta": DELTA, "guarantee": "formal"}
     cost = {"kind": "gaussian", "mu": mu}
@@ -95,7 +95,10 @@ def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
 
 
 def test_a_joint_release_that_only_one_ledger_knows_is_another(tmp_path, monkeypatch):
-    """Killed between the two ledgers' last lines, then planned at another price: nobody gets the half that is known."""
+    """The run is killed between the two ledgers' last lines, then planned at another price.
+
+    Nobody gets the half that is known.
+    """
     monkeypatch.chdir(tmp_path)
     ledgers, parts = parts_of(tmp_path / "ledgers", 2.0, sigma=1.0)
     for name in parts:

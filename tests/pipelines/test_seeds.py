@@ -1,4 +1,4 @@
-"""One seed per operation."""
+"""Tests that there is one seed per operation."""
 
 import itertools
 
@@ -25,5 +25,5 @@ def test_every_operation_client_and_seed_has_its_own():
 
 
 def test_seeds_never_change_between_versions():
-    """A golden value: a new formula would silently change every result of every user."""
+    """The value is golden. A new formula would silently change every result of every user."""
     assert derive(7, "prepare", "digits") == 900969867

@@ -1,4 +1,7 @@
-"""Bad input ends in one clear sentence and a non-zero exit, with nothing half-written. Real stages, real processes."""
+"""Tests that bad input ends in one clear sentence and a non-zero exit, with nothing half-written.
+
+Stages and processes are real.
+"""
 
 import resource
 
@@ -10,7 +13,10 @@ PREPARED, SHARDS = "data/private/own/prepared", "data/private/own/clients"
 
 
 def refuses(project, stage, *arguments, says, **options):
-    """The stage fails with one `Error:` line that holds `says`, no traceback, and no output folder appears."""
+    """Checks that the stage fails with one `Error:` line that holds `says`.
+
+    There is no traceback, and no output folder appears.
+    """
     done = project.stage(stage, "--dataset", "own", *arguments, ok=False, **options)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

@@ -16,7 +16,7 @@ GENERATOR = "dp_moments"
 
 @pytest.fixture(scope="module")
 def made(_checkout, tmp_path_factory):
-    """A project up to the initial model, whose stages ran in this process."""
+    """Makes a project up to the initial model, whose stages ran in this process."""
     from project import Project
 
     path = tmp_path_factory.mktemp("damaged") / "fedlens"
@@ -109,7 +109,7 @@ ARRAYS = {
 
 
 def spoilt(path):
-    """{name: how it is done} for a file of this kind."""
+    """Returns {name: how it is done} for a file of this kind."""
     if path.suffix == ".json":
         return DAMAGES | {
             name: lambda path, text=text: path.write_text(text) for name, text in JSON.items()

@@ -1,4 +1,4 @@
-"""export_synthetic as a user meets it: it says where the images lie."""
+"""Tests export_synthetic as a user sees it: it says where the images lie."""
 
 import contextlib
 

@@ -35,7 +35,7 @@ FOURTEEN, SIX = {"making": 8, "after": 3, "anywhere": 3}, {"making": 4, "after":
 
 @dataclass
 class Cell:
-    """train_generator@own-CLIENT-GENERATOR of a project."""
+    """Holds the cell train_generator@own-CLIENT-GENERATOR of a project."""
 
     project: Project
     client: str
@@ -54,7 +54,10 @@ class Cell:
         return Ledger(self.project.path / f"ledgers/own/{self.client}.jsonl", delta=1e-5)
 
     def start(self) -> subprocess.Popen:
-        """Runs the stage even where DVC sees no change (-f): then its release comes from the ledger's store."""
+        """Runs the stage even if DVC sees no change (-f).
+
+        Then its release comes from the ledger's store.
+        """
         command = [sys.executable, "-m", "dvc", "repro", "-f", "-s", self.target]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return subprocess.Popen(
@@ -62,7 +65,9 @@ class Cell:
         )
 
     def making(self, wait: bool = False) -> bool:
-        """Whether a process holds the release's lock; with `wait`, once none does."""
+        """Returns whether a process holds the release's lock; with `wait`, it waits until none
+        does.
+        """
         with (
             contextlib.suppress(FileNotFoundError),
             self.ledger.path.with_suffix(".making").open() as lock,
@@ -82,7 +87,7 @@ class Cell:
             time.sleep(0.001)
 
     def undisturbed(self) -> dict[str, float]:
-        """Seconds of each phase of a run that nobody kills."""
+        """Returns the seconds of each phase of a run that nobody kills."""
         running, ends = self.start(), {}
         for seconds, phase in self.phases(running):
             ends[phase] = seconds
@@ -91,12 +96,18 @@ class Cell:
         return {**lasted, "anywhere": ends["after"]}
 
     def kill(self, phase: str, delay: float) -> str:
-        """As `killed`, tried again with half the delay where the run was over sooner than the measured one."""
+        """Kills as `killed` does.
+
+        It tries again with half the delay if the run ended sooner than the measured one.
+        """
         hits = (self.killed(phase, delay / 2**attempt) for attempt in range(8))
         return next(hit for hit in hits if hit != "ended")
 
     def killed(self, phase: str, delay: float) -> str:
-        """Runs the cell and kills it `delay` seconds into the phase. The phase it was really in, or `ended`."""
+        """Runs the cell and kills it `delay` seconds into the phase.
+
+        It returns the phase it was really in, or `ended`.
+        """
         running, due = self.start(), None
         for seconds, now in self.phases(running):
             if due is None and phase in (now, "anywhere"):
@@ -110,7 +121,7 @@ class Cell:
 
 
 def torn(project: Project) -> bool:
-    """Whether DVC died while it rewrote one of its own two files in place."""
+    """Returns whether DVC died while it rewrote one of its own two files in place."""
     locks, results = project.path / ".dvc/tmp/rwlock", project.path / "dvc.lock"
     try:
         if locks.exists():
@@ -123,7 +134,7 @@ def torn(project: Project) -> bool:
 
 
 def check(cell: Cell) -> None:
-    """What must hold at any time, whatever was killed."""
+    """Checks what must hold at any time, whatever was killed."""
     events = [entry["event"] for entry in cell.ledger.entries()]  # raises where the chain is broken
     assert events in ([], ["open"], ["open", "close"])
     assert cell.ledger.total_epsilon() <= PLAN[cell.client]

@@ -1,4 +1,6 @@
-"""Every noisy algorithm as a stage: what it leaves, within which budget, and what its ledgers say."""
+"""Tests every noisy algorithm as a stage: what it leaves, within which budget, and what its ledgers
+say.
+"""
 
 import json
 
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.pipeline
 
 
 def rounds_logged(folder) -> list[str]:
-    """A line per round."""
+    """Returns the lines of the log, one per round."""
     return (folder / "log.csv").read_text().splitlines()[1:]
 
 

@@ -1,4 +1,6 @@
-"""prepare as a user meets it: raw files outside the project, folders of images, archives that are not there."""
+"""Tests prepare as a user sees it: raw files outside the project, folders of images, missing
+archives.
+"""
 
 import os
 import shutil

@@ -13,8 +13,10 @@ CELL = ("--dataset", "own", "--client", "c0", "--generator")
 
 
 def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
-    """(digest of every byte of the export, its card) after both stages of one cell; without the ledger's memory the
-    release is made anew."""
+    """Returns the digest of every byte of the export, and its card, after both stages of one cell.
+
+    Without the ledger's memory the release is made anew.
+    """
     if forget:
         for path in (project.path / "ledgers/own").glob("c0.[!s]*"):
             path.unlink()

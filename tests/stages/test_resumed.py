@@ -1,4 +1,7 @@
-"""kill -9 of what trains for long: the next run goes on where it was, and ends in the same bytes."""
+"""Tests kill -9 of a stage that trains for long.
+
+The next run continues where it was, and ends in the same bytes.
+"""
 
 import shutil
 import subprocess
@@ -11,7 +14,10 @@ from project import ENV
 
 @pytest.mark.pipeline
 def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
-    """With test noise, the only one that repeats: twice killed in mid-course against not at all."""
+    """The noise is the test's, the only one that repeats.
+
+    A run killed twice is compared with one that was not killed.
+    """
 
     def change(params):
         params["privacy"]["noise"] = "seeded_for_tests"

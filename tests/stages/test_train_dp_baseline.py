@@ -32,7 +32,7 @@ def params():
 
 @pytest.fixture
 def fingerprints(params):
-    """Factory of {client: its fingerprint} of a run over these records."""
+    """Returns a factory of {client: its fingerprint} of a run over these records."""
 
     def made(params, data: dict[str, Images], public: Images) -> dict[str, str]:
         settings = params.training("digits", ALGORITHM)

@@ -1,4 +1,4 @@
-"""A profile describes its images: class names, shape, and what happens to bad files."""
+"""Tests how a profile describes its images: class names, shape, and what happens to bad files."""
 
 import pytest
 from shipped import load, mistakes, shipped
@@ -42,7 +42,7 @@ def test_class_names_are_as_many_as_the_classes_and_may_be_left_out():
 
 
 def test_a_shape_with_its_channels_first_is_told_as_such():
-    """Not that a network must be 'mlp' for images of three rows."""
+    """The sentence does not say that a network must be 'mlp' for images of three rows."""
     content = shipped()
     content["profiles"]["my_npz"]["shape"] = [3, 28, 28]
     (line,) = mistakes(content)

@@ -1,4 +1,7 @@
-"""A number that a knob may not hold is one sentence that names the parameter, the rule and what was found."""
+"""Tests that a number which a knob may not hold gives one sentence.
+
+It names the parameter, the rule and the value.
+"""
 
 import math
 import types
@@ -33,7 +36,7 @@ NUMBERS = list(numbers(shipped()))
 
 
 def numeric_fields(block: type[BaseModel]):
-    """(block, field) of every numeric field of the schema, at any depth."""
+    """Returns (block, field) of every numeric field of the schema, at any depth."""
     for name, field in block.model_fields.items():
         todo = [field.annotation]
         while todo:
@@ -63,7 +66,7 @@ def test_the_generated_bad_values_reach_every_numeric_field_of_the_schema():
 
 
 def named(path: tuple) -> str:
-    """How a sentence about the value at `path` begins."""
+    """Returns how a sentence about the value at `path` begins."""
     if isinstance(path[-1], int):
         return f"Item {path[-1] + 1} of the list {'.'.join(map(str, path[:-1]))} "
     return f"The '{path[-1]}' parameter"

@@ -1,4 +1,4 @@
-"""Blocks that disagree, files that are no params.yaml, and the command that checks one."""
+"""Tests blocks that disagree, files that are no params.yaml, and the command that checks one."""
 
 import os
 import subprocess
@@ -73,7 +73,7 @@ def test_a_file_in_another_encoding_or_absent_is_one_sentence(tmp_path):
 
 
 def command(folder, content: dict) -> subprocess.CompletedProcess:
-    """`python -m pipelines.config` where params.yaml holds `content`."""
+    """Runs `python -m pipelines.config` where params.yaml holds `content`."""
     with (folder / "params.yaml").open("w") as file:
         YAML(typ="safe").dump(content, file)
     return subprocess.run(

@@ -42,7 +42,7 @@ def loaded(action, what: str) -> Params | None:
 
 
 def put_to_the_test(mutations: list[Mutation]) -> int:
-    """How many were accepted, all of which hold what loading them promised."""
+    """Returns how many were accepted. All of these hold what loading them promised."""
     print(f"FUZZ_SEED={SEED}")
     accepted = 0
     for mutation in mutations:
@@ -59,7 +59,7 @@ def put_to_the_test(mutations: list[Mutation]) -> int:
 
 
 def concerned(params: Params, what: str) -> tuple[list[str], list[str]]:
-    """The data sets and clients that a mutation can have touched."""
+    """Returns the data sets and clients that a mutation can have touched."""
     named = [name for name in params.profiles if what.startswith(f"profiles.{name}.")]
     client = [name for name in params.clients if what.startswith(f"clients.{name}.")]
     return named or params.datasets, client or list(params.clients)[-1:]

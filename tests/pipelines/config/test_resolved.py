@@ -1,4 +1,6 @@
-"""What the shipped parameter files come to is what it was, block by block and in the same order."""
+"""Tests that the shipped parameter files resolve to the golden values, block by block and in the
+same order.
+"""
 
 import json
 import os

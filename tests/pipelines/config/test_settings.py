@@ -1,5 +1,8 @@
-"""What a valid params.yaml comes to: each client's budget, each block under its profile's overrides; and overrides that
-cannot be."""
+"""Tests what a valid params.yaml resolves to: each client's budget, and each block under its
+profile's overrides.
+
+Invalid overrides are refused.
+"""
 
 import math
 from typing import get_args
@@ -129,7 +132,10 @@ def outer_rates(content, dataset: str) -> dict[str, float]:
 
 
 def test_every_shipped_profile_trains_at_a_rate_that_its_network_survives():
-    """Of the data sets one's own, too: their templates name no rate, and convolutions die at the mlp's."""
+    """This includes the user's own data sets.
+
+    Their templates name no rate, and convolutions die at the mlp's.
+    """
     mlp, convolutions, own = 0.03, 3e-3, {"pppfl_paper": 3e-4, "reptile": 1.0}
     for dataset, profile in shipped()["profiles"].items():
         rate = mlp if profile["classifier"] == "mlp" else convolutions

@@ -1,4 +1,7 @@
-"""Names, texts and keys that params.yaml may not hold: a sentence each, with what may have been meant."""
+"""Tests names, texts and keys that params.yaml may not hold.
+
+Each gives a sentence with what may have been meant.
+"""
 
 import pytest
 from shipped import changed, mistakes, shipped

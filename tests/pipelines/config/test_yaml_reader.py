@@ -1,4 +1,4 @@
-"""Every file that is no plain YAML is one sentence, within a second."""
+"""Tests that every file that is no plain YAML gives one sentence, within a second."""
 
 import re
 import time

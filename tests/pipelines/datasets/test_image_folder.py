@@ -1,4 +1,6 @@
-"""A folder per class: any size and mode, labels by name order, ids by path, and the bad file named."""
+"""Tests a folder per class: any size and mode, labels by name order, ids by path, and bad files by
+name.
+"""
 
 import hashlib
 import os
@@ -18,7 +20,7 @@ from pipelines.errors import UserError
 
 @pytest.fixture
 def root(tmp_path):
-    """raw/own with classes ant, Bee and cat, one grey image each."""
+    """Makes raw/own with classes ant, Bee and cat, one grey image each."""
     for name, level in (("cat", 200), ("ant", 20), ("Bee", 90)):
         (tmp_path / "raw/own" / name).mkdir(parents=True)
         Image.new("L", (9, 7), level).save(tmp_path / "raw/own" / name / "0.png")
@@ -115,7 +117,7 @@ def test_a_link_that_hides_changes_from_dvc_is_refused(root, tmp_path):
 
 
 def test_a_name_that_is_not_utf_8_has_an_id_and_others_keep_theirs(root):
-    """Of a UTF-8 name: the hash of its UTF-8 bytes, as ever."""
+    """The id of a UTF-8 name is the hash of its UTF-8 bytes."""
     grey(root / "own/ant/é.png")
     os.rename(root / "own/Bee/0.png", os.fsencode(root) + b"/own/Bee/\xff\xfe.png")
 
@@ -212,7 +214,7 @@ def test_an_eps_named_png_is_never_opened_as_one(root):
 
 
 def blank(width: int, height: int) -> bytes:
-    """A PNG of one bit per pixel."""
+    """Returns a PNG of one bit per pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -254,7 +256,9 @@ def test_a_control_character_in_a_name_does_not_reach_the_terminal(root):
 
 
 def nested(root, name: str, levels: int) -> None:
-    """`levels` folders of this name in one another, below the class ant, and an image in the last."""
+    """Makes `levels` folders of this name in one another, below the class ant, and an image in the
+    last.
+    """
     at = os.open(root / "own/ant", os.O_RDONLY)
     for _ in range(levels):
         os.mkdir(name, dir_fd=at)

@@ -1,4 +1,6 @@
-"""Dealing records to clients: disjoint and complete for any labels, and each scheme's own law."""
+"""Tests dealing records to clients: disjoint and complete for any labels, with each scheme's own
+distribution.
+"""
 
 import itertools
 import re
@@ -67,8 +69,10 @@ def test_a_draw_that_could_not_be_finished_loses_no_record_silently(monkeypatch)
 
 
 def niid_bench(labels, clients, alpha, generator):
-    """The published rule as printed (NIID-Bench utils.py 303-345), one draw; our records within a class by our
-    permutation, everything else theirs."""
+    """Draws once by the published rule as printed (NIID-Bench utils.py 303-345).
+
+    The records within a class follow our permutation. Everything else is theirs.
+    """
     total, batches = len(labels), [[] for _ in range(clients)]
     for label in np.unique(labels):
         records = generator.permutation(np.flatnonzero(labels == label))
@@ -248,7 +252,7 @@ def test_shards_cut_the_pool_without_loss_or_overlap(records, small):
 @pytest.mark.parametrize("scheme", ["dirichlet", "quantity"])
 @pytest.mark.parametrize("small", [None, {"client": "b", "train_records": 7}])
 def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, small, monkeypatch):
-    """Whether the value that was asked for is beyond reach, or leaves a client too little."""
+    """The value that was set is beyond reach, or leaves a client too little."""
     monkeypatch.setattr(partition_schemes, "TRIES", 60)
     monkeypatch.setattr(partitions, "ADVISED", 60)
     pool = records(200, Space(4, 4, 1, 4))

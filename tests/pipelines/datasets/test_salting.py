@@ -1,4 +1,4 @@
-"""A client's secret: drawn once, private to its user, and never empty."""
+"""Tests a client's secret: drawn once, private to its user, and never empty."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_salt_says_what_it_is_where_there_is_room_and_is_whole_where_there_is_
 def test_a_folder_holds_a_power_of_two_of_files_that_are_all_empty_but_its_own(
     tmp_path, held, total
 ):
-    """Whatever it held before: files come and go."""
+    """This holds whatever the folder held before, because files come and go."""
     root = tmp_path / "root"
     for count in (held + 70, max(held - 3, 0), held):
         for file in (root / "own/class").rglob("*"):

@@ -1,4 +1,4 @@
-"""A client's shard on disk."""
+"""Tests a client's shard on disk."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where images come from, and what is refused before anything is made of them."""
+"""Tests where images come from, and what is refused before anything is made of them."""
 
 import typing
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""torchvision's archives: read as they come, checked, downloaded when absent, and each failure one sentence.
+"""Tests torchvision's archives: read as they come, checked, downloaded if absent, and each failure
+one sentence.
 
-Tiny archives in torchvision's layout, with its tables of checksums patched to theirs.
+The archives are tiny and have torchvision's layout. Its tables of checksums are patched to theirs.
 """
 
 import gzip
@@ -50,7 +51,7 @@ def grey():
 
 @pytest.fixture
 def workplace(tmp_path, monkeypatch):
-    """The stage's working folder, apart from the root of raw files."""
+    """Makes the stage's working folder, apart from the root of raw files."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
@@ -60,7 +61,7 @@ def workplace(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mnist(grey, workplace, monkeypatch):
-    """A root with the four archives of a tiny MNIST, and no mirror that answers."""
+    """Makes a root with the four archives of a tiny MNIST, and no mirror that answers."""
     folder = workplace / "files" / "MNIST" / "raw"
     folder.mkdir(parents=True)
     table = []

@@ -1,4 +1,6 @@
-"""The batched path of torch-fidelity against its own calculate_metrics, and what the scores must order."""
+"""Tests the batched path of torch-fidelity against its own calculate_metrics, and what the scores
+must order.
+"""
 
 import pickle
 
@@ -34,7 +36,7 @@ REAL, HELD_OUT = digits(slice(0, 400)), digits(slice(400, 700))
 
 
 def noisy(share: float) -> Images:
-    """Held-out digits with a share of their pixels replaced by noise."""
+    """Returns held-out digits with a share of their pixels replaced by noise."""
     rng = np.random.default_rng(0)
     random = rng.integers(0, 256, HELD_OUT.images.shape).astype(np.uint8)
     images = np.where(rng.random(random.shape) < share, random, HELD_OUT.images)

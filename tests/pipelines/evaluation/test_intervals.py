@@ -17,7 +17,7 @@ def cells(values) -> dict:
 
 
 def test_the_ends_are_those_of_all_resamples_there_are(monkeypatch):
-    """BCa by its definition, over all 7^7 resamples of seven skewed values."""
+    """The oracle is BCa by its definition, over all 7^7 resamples of seven skewed values."""
     values = np.array([0.0, 0.1, 0.15, 0.2, 0.4, 0.9, 2.0])
     means = np.sort([sum(pick) / 7 for pick in itertools.product(values, repeat=7)])
     z0 = norm.ppf((np.mean(means < values.mean()) + np.mean(means <= values.mean())) / 2)
@@ -50,7 +50,9 @@ def test_clients_count_alike_and_images_are_resampled_within_each():
 
 
 def coverage(shrunk: float = 1.0, repetitions: int = 300) -> float:
-    """How often the interval of 30 normal cells, its width times `shrunk`, holds the true mean."""
+    """Returns how often the interval of 30 normal cells, its width times `shrunk`, holds the true
+    mean.
+    """
     rng, hits = np.random.default_rng(3), 0
     for repetition in range(repetitions):
         value, low, high = intervals.over_cells(cells(rng.normal(0.02, 0.05, 30)), seed=repetition)

@@ -1,4 +1,4 @@
-"""The inception score against its closed form."""
+"""Tests the inception score against its closed form."""
 
 import math
 
@@ -24,7 +24,7 @@ def test_telling_nothing_apart_gives_one():
 
 @pytest.mark.parametrize("p", [0.6, 0.9])
 def test_two_classes_told_apart_in_part(p):
-    """Half the images (p, 1 - p), half the other way round: exp(log 2 - H(p))."""
+    """Half the images have (p, 1 - p), half the other way round. The score is exp(log 2 - H(p))."""
     logits = torch.tensor([[p, 1 - p], [1 - p, p]]).log().repeat(3, 1)
     assert inception_score_of(logits) == pytest.approx(2 * p**p * (1 - p) ** (1 - p))
 

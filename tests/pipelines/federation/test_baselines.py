@@ -15,7 +15,7 @@ POOLED = Pooled(epochs=20, batch=10, learning_rate=0.02)
 
 
 def made(count, seed, labels=None):
-    """Three classes told apart by their brightness."""
+    """Returns three classes that differ by their brightness."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, count) if labels is None else np.full(count, labels)
     pixels = rng.integers(0, 40, (count, 4, 4, 1)) + labels[:, None, None, None] * 90
@@ -29,7 +29,7 @@ def network():
 
 @pytest.fixture
 def task():
-    """a holds all classes; b and c one each."""
+    """Returns a task in which a holds all classes, and b and c one each."""
     data = {"a": made(60, 1), "b": made(60, 2, labels=0), "c": made(60, 3, labels=2)}
     return Task(data, network, None, dict.fromkeys("abc", 1.0), seed=0)
 

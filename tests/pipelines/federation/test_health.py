@@ -19,7 +19,7 @@ META = {**load().meta.model_dump(), "rounds": 8, "batch": 32}
 
 
 def images(count: int, seed: int, labels=None) -> Images:
-    """Two classes: a bright square on the left, or on the right."""
+    """Returns two classes: a bright square on the left, or on the right."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, count) if labels is None else np.full(count, labels)
     pixels = rng.integers(0, 60, (count, 16, 16, 1)).astype(np.uint8)

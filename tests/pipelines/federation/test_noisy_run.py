@@ -1,4 +1,6 @@
-"""A whole run in process: what the store holds, and that public images steer noise and nothing else."""
+"""Tests a whole run in process: what the store holds, and that public images steer noise and
+nothing else.
+"""
 
 from functools import partial
 
@@ -20,7 +22,7 @@ BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)
 
 
 def records(count: int, seed: int) -> Images:
-    """Dark and bright images."""
+    """Returns dark and bright images."""
     rng = np.random.default_rng(seed)
     labels = np.arange(count) % 2
     pixels = rng.integers(0, 60, (count, 4, 4, 1)) + 180 * labels[:, None, None, None]

@@ -1,4 +1,4 @@
-"""A run by name, and what both sides must have alike."""
+"""Tests a run by name, and what both sides must have alike."""
 
 import pytest
 from project import ROOT

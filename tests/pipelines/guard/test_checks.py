@@ -1,4 +1,6 @@
-"""The guard on a small project in which nothing has run. On a whole one, after `dvc repro`: tests/test_pipeline.py."""
+"""Tests the guard on a small project in which nothing has run. tests/test_pipeline.py does so on a
+whole one, after `dvc repro`.
+"""
 
 import json
 import subprocess

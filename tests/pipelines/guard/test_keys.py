@@ -1,4 +1,4 @@
-"""Private keys are found whatever holds them."""
+"""Tests that private keys are found whatever holds them."""
 
 import json
 import zipfile
@@ -13,7 +13,7 @@ KINDS = ["", "RSA ", "EC ", "DSA ", "ENCRYPTED ", "OPENSSH "]
 
 @pytest.fixture
 def found(tmp_path):
-    """(content, name) -> what is found in such a file, on disk and from its content alone."""
+    """Returns (content, name) -> what is found in such a file, on disk and from its content alone."""
 
     def search(content: bytes, name: str = "notes.txt") -> list[tuple[str, str]]:
         (tmp_path / "file").write_bytes(content)
@@ -31,7 +31,9 @@ def test_a_key_of_any_kind_is_found_under_any_name(found, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_inside_json_is_found(found, kind):
-    """As NVFlare's state/cert.json has the authority's: in one line, its line breaks escaped."""
+    """NVFlare's state/cert.json has the authority's key like this: in one line, its line breaks
+    escaped.
+    """
     state = json.dumps({"root_cert": "x", "root_pri_key": pem(kind)})
     assert "\n" not in state
     assert found(state.encode(), "state.txt") == [("state.txt", keys.KEY)]

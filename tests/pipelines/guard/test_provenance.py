@@ -1,4 +1,6 @@
-"""What `dvc push` would upload, held against the ledgers. How it is read from DVC's cache: tests/test_pipeline.py."""
+"""Tests what `dvc push` would upload against the ledgers. tests/test_pipeline.py tests how it is
+read from DVC's cache.
+"""
 
 import math
 import shutil
@@ -49,7 +51,7 @@ def entered(params, client: str, made: Release) -> dict:
 
 @pytest.fixture
 def found(monkeypatch, tmp_path):
-    """(path, card) -> the sentences about such an output."""
+    """Returns (path, card) -> the sentences about such an output."""
 
     def problems(path: str, card: dict | None) -> list[str]:
         monkeypatch.setattr(provenance, "cards", lambda root: [(path, card)])

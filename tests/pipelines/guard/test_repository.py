@@ -1,4 +1,4 @@
-"""Git is asked what it would take, in small repositories."""
+"""Tests what Git says that it would take, in small repositories."""
 
 import pytest
 from project import Project

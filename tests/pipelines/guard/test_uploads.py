@@ -31,14 +31,16 @@ def project(tmp_path, monkeypatch):
 
 
 def committed(project) -> list[str]:
-    """`dvc commit --force`, which takes the folders as they are; then what is wrong with them."""
+    """Runs `dvc commit --force`, which takes the folders as they are, and returns what is wrong
+    with them.
+    """
     with Repo(".") as repo:
         repo.commit(force=True)
     return uploads.problems(Path())
 
 
 def summed(folder) -> None:
-    """SHA256SUMS as one makes them who changed a file."""
+    """Writes SHA256SUMS as someone makes them who changed a file."""
     names = sorted(set(uploads.EXPORT) - {uploads.SUMS})
     (folder / uploads.SUMS).write_text(
         "".join(f"{sha256(folder / name)}  {name}\n" for name in names)

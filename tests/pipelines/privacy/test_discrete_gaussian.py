@@ -1,4 +1,7 @@
-"""A budget becomes noise: the whole delta is kept, the lattice changes no sensitivity, noise is really added."""
+"""Tests how a budget becomes noise.
+
+The whole delta is used, the lattice changes no sensitivity, and noise is really added.
+"""
 
 import math
 

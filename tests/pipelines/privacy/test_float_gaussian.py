@@ -1,4 +1,6 @@
-"""Noise on floats: its law, its grid, and that no float of a reply tells which sum it came from."""
+"""Tests noise on floats: its distribution, its grid, and that no float of a reply tells which sum
+it came from.
+"""
 
 import numpy as np
 import pytest
@@ -36,8 +38,10 @@ def test_without_a_deviation_nothing_is_changed():
 
 @pytest.mark.parametrize("mechanism", ["ours", "float32 noise on a float32 sum"])
 def test_which_floats_come_out_tells_nothing_of_the_sum(mechanism):
-    """The attack that ours must withstand, and the control on which it works: are all values ones that noise alone, on
-    a sum of zero, could have given?"""
+    """The test is an attack that our noise must withstand, and a control on which it works.
+
+    The attack asks if noise alone, on a sum of zero, could have given all values.
+    """
     rng = np.random.default_rng(0)
     deviation, signal = np.float32(3.7), rng.normal(size=5000).astype(np.float32) * np.float32(1e-3)
 
@@ -50,7 +54,9 @@ def test_which_floats_come_out_tells_nothing_of_the_sum(mechanism):
         return total + deviation * rng.standard_normal(len(total), dtype=np.float32)
 
     def impossible(values: np.ndarray) -> int:
-        """How many are no product of the deviation and a float32, or, of ours, lie off the grid."""
+        """Counts values that are no product of the deviation and a float32, or, for our noise, lie
+        off the grid.
+        """
         if mechanism == "ours":
             steps = values.astype(np.float64) / grid(float(deviation))
             return int((steps != np.round(steps)).sum())

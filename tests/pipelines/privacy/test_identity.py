@@ -45,7 +45,9 @@ def today():
 
 @pytest.fixture
 def golden(tmp_path):
-    """Factory of the ledger of a client that made a mechanism's release when the golden files were written."""
+    """Returns a factory of the ledger of a client that made a mechanism's release when the golden
+    files were written.
+    """
 
     def copy(name: str) -> Ledger:
         for suffix in ("jsonl", "head"):
@@ -67,7 +69,7 @@ def test_the_golden_release_of_every_mechanism_is_recognised_and_charges_nobody(
 
 
 def changed(content: dict, path: str) -> dict:
-    """The same content with another value at a dotted path."""
+    """Returns the same content with another value at a dotted path."""
     name, _, rest = path.partition(".")
     value = changed(content[name], rest) if rest else f"other than {content[name]}"
     return {**content, name: value}

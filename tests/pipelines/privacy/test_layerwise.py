@@ -1,4 +1,4 @@
-"""Layer by layer against torch.func record by record."""
+"""Tests gradients layer by layer against torch.func record by record."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from pipelines.privacy.record_gradients import Formed, Outer
 def gradients(
     model: nn.Module, images: torch.Tensor, labels: torch.Tensor, found
 ) -> tuple[dict, torch.Tensor]:
-    """(the sum with random signs and sizes, norms) by one of the two ways."""
+    """Returns the sum with random signs and sizes, and the norms, by one of the two ways."""
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     parts = found(model, weights, images, labels)
     scale = torch.randn(len(labels), generator=torch.Generator().manual_seed(9))

@@ -1,4 +1,4 @@
-"""The ledger: nothing is charged twice, nothing is forgotten, nothing is edited unseen."""
+"""Tests that the ledger charges nothing twice, forgets nothing, and shows every edit."""
 
 import math
 import multiprocessing

@@ -1,4 +1,6 @@
-"""`python -m pipelines.privacy.ledger`: totals with their reasons, and a sentence for each mistake."""
+"""Tests `python -m pipelines.privacy.ledger`: totals with their reasons, and a sentence for each
+mistake.
+"""
 
 import os
 import re
@@ -17,7 +19,7 @@ from pipelines.privacy.ledger.__main__ import main
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The project's ledgers, of which there are none yet."""
+    """Returns the folder of the project's ledgers, of which there are none yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
     return tmp_path / "ledgers"
@@ -42,7 +44,7 @@ def said(capsys):
 
 @pytest.fixture
 def refused(capsys):
-    """The one sentence with which the command ends."""
+    """Returns the one sentence with which the command ends."""
 
     def refused(*arguments) -> str:
         with pytest.raises(SystemExit) as ended:
@@ -226,7 +228,10 @@ def test_a_file_that_cannot_be_read_is_one_sentence(folder, refused):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(folder):
-    """As `head -1` is after the first line; here it has left before that, so that no chance is in it."""
+    """`head -1` leaves after the first line.
+
+    Here the reader leaves before that, so that no chance is in it.
+    """
     entered(folder, release())
     reading, writing = os.pipe()
     os.close(reading)

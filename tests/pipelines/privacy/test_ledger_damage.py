@@ -1,4 +1,7 @@
-"""A ledger that was edited, cut or torn: each command says in a sentence what is wrong, and none goes on."""
+"""Tests a ledger that was edited, cut or torn.
+
+Each command says in a sentence what is wrong, and none goes on.
+"""
 
 import json
 import math
@@ -12,7 +15,7 @@ from pipelines.privacy.ledger.chain import START, canonical, digest
 
 @pytest.fixture
 def ledger(tmp_path):
-    """A ledger of three releases."""
+    """Makes a ledger of three releases."""
     ledger = Ledger(tmp_path / "digits" / "c0.jsonl", delta=DELTA)
     for seed in range(3):
         ledger.open(release(seed=seed))
@@ -20,7 +23,7 @@ def ledger(tmp_path):
 
 
 def said(ledger) -> str:
-    """The one sentence of every use of the ledger."""
+    """Returns the one sentence of every use of the ledger."""
     uses = [
         ledger.entries,
         ledger.total_epsilon,
@@ -89,7 +92,7 @@ def test_tampering_shows(ledger, how):
 
 
 def chained(ledger, change) -> None:
-    """The last line changed, with hashes that are right again in line and head."""
+    """Changes the last line, with hashes that are right again in line and head."""
     lines = ledger.path.read_text().splitlines()
     entry = json.loads(lines[-1])
     del entry["hash"]

@@ -1,4 +1,7 @@
-"""A writer that dies, or a disk that is full, twice in a row at any point: the ledger goes on, and has lost nothing."""
+"""Tests a writer that dies, or a disk that is full, twice in a row at any point.
+
+The ledger goes on and has lost nothing.
+"""
 
 import json
 import shutil
@@ -21,7 +24,7 @@ def enter(path, seed):
 
 
 def begun(folder, releases) -> Path:
-    """A ledger with so many finished releases."""
+    """Makes a ledger with so many finished releases."""
     path = folder / "own/c0.jsonl"
     for seed in range(releases):
         enter(path, f"before {seed}")
@@ -31,7 +34,9 @@ def begun(folder, releases) -> Path:
 
 
 def points(folder, scratch, seed) -> list[tuple[int, bool]]:
-    """(number of a call, whether half of it is done) at which entering a release in a copy of this ledger may fail."""
+    """Returns (number of a call, whether half of it is done): where entering a release in a copy of
+    this ledger may fail.
+    """
     shutil.copytree(folder, scratch)
     calls = calls_of(partial(enter, scratch / "own/c0.jsonl", seed))
     shutil.rmtree(scratch)
@@ -45,7 +50,7 @@ def content(folder) -> tuple:
 
 
 def failed_once(folder, tmp_path, fail) -> list[Path]:
-    """One copy of the ledger for each different state that a failure can leave."""
+    """Makes one copy of the ledger for each different state that a failure can leave."""
     found = {}
     for number, half in points(folder, tmp_path / "scratch", "one"):
         state = tmp_path / f"state-{number}-{half}"
@@ -74,7 +79,7 @@ def test_two_failures_in_a_row_at_any_point_leave_a_sound_ledger(tmp_path, way, 
 
 
 def test_every_step_from_the_line_to_the_head_is_one_at_which_a_failure_was_tried(tmp_path):
-    """And in this order: each is on the disk before the next begins."""
+    """The order is checked, too: each step is on the disk before the next begins."""
     path = begun(tmp_path / "start", 1)
     calls = calls_of(partial(enter, path, "one"))
     files = {path: "line", path.with_suffix(".tmp"): "head beside", path.parent: "folder"}
@@ -138,7 +143,10 @@ def test_a_torn_last_line_of_a_dead_writer_is_dropped(tmp_path):
 
 
 def test_a_confirmed_line_that_lost_its_newline_is_not_taken_for_a_torn_one(tmp_path):
-    """Such as by an editor. To remove it would make an edit that can be undone one that cannot."""
+    """An editor may remove the newline.
+
+    Removing the line would make an edit that can be undone one that cannot.
+    """
     path = begun(tmp_path, 1)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -148,7 +156,7 @@ def test_a_confirmed_line_that_lost_its_newline_is_not_taken_for_a_torn_one(tmp_
 
 
 def test_two_entries_on_a_really_full_disk_leave_a_sound_ledger(tmp_path):
-    """A tmpfs in a mount namespace of its own, which goes with the process."""
+    """The disk is a tmpfs in a mount namespace of its own, which goes with the process."""
     mount = f"mount -t tmpfs -o size=64k none {tmp_path}"
     ways = (["unshare", "-rm"], ["unshare", "-m"])
     allowed = [

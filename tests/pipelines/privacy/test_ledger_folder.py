@@ -1,4 +1,4 @@
-"""A ledger may not lie where DVC deletes it with an experiment's folder."""
+"""Tests that a ledger may not lie where DVC deletes it with an experiment's folder."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from pipelines.privacy.ledger_folder import LedgerError
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project's root, where this process is, with one folder of an experiment's own."""
+    """Enters a project's root, with one folder of an experiment's own."""
     (tmp_path / "fedlens/.dvc/tmp/exps/standalone/x").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "fedlens")
     monkeypatch.delenv(ledger_folder.VARIABLE, raising=False)
@@ -17,7 +17,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def apart(project, monkeypatch):
-    """The experiment's folder, where this process is."""
+    """Enters the experiment's folder."""
     monkeypatch.chdir(project / ".dvc/tmp/exps/standalone/x")
     return project / ".dvc/tmp/exps/standalone/x"
 

@@ -1,4 +1,4 @@
-"""The delta of a lifetime cap: a larger one gives a smaller total, and must lift no cap."""
+"""Tests the delta of a lifetime cap. A larger one gives a smaller total, and must lift no cap."""
 
 import re
 

@@ -19,7 +19,10 @@ UNLIKELY = 1e-6
 
 
 def law_pvalue(draws: np.ndarray, sigma: float) -> float:
-    """Chi-square of integer draws against the discrete Gaussian's exact masses, in about forty equal bins."""
+    """Returns the p-value of integer draws against the discrete Gaussian's exact masses.
+
+    It is a chi-square test in about forty equal bins.
+    """
     points = np.arange(-int(12 * sigma), int(12 * sigma) + 1)
     mass = np.exp(-(points**2) / (2 * sigma**2))
     mass /= mass.sum()
@@ -118,7 +121,7 @@ def test_the_operating_system_renews_the_generator_before_each_draw(monkeypatch)
 
 
 def test_processes_that_come_of_one_draw_other_noise():
-    """Forked, with all of its state."""
+    """The processes are forked, with all of the generator's state."""
     OsEntropy().uniform(1)
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         drawn = [*pool.map(_drawn, range(4), chunksize=1), _drawn(4)]

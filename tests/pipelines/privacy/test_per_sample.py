@@ -50,7 +50,7 @@ def test_adding_a_record_moves_the_sum_by_at_most_the_clipping_norm():
 
 
 def opacus_sum(model, images, labels, clipping_norm: float) -> list[torch.Tensor]:
-    """Its hooks and its optimiser's clipping, without noise."""
+    """Computes Opacus' sum by its hooks and its optimiser's clipping, without noise."""
     wrapped = GradSampleModule(copy.deepcopy(model))
     optimiser = DPOptimizer(
         torch.optim.SGD(wrapped.parameters(), lr=1.0),
@@ -103,7 +103,10 @@ def test_chunks_do_not_change_the_sum(monkeypatch):
 
 
 def test_a_large_network_has_fewer_records_at_once(monkeypatch):
-    """One that only vmap serves, whose records' whole gradients are held: ResNet-18's are 45 MB each."""
+    """Only vmap serves this network, and it holds the records' whole gradients.
+
+    Those of ResNet-18 are 45 MB each.
+    """
     model = classifiers.build("mlp", shape=(8, 8, 1), classes=10, seed=0)
     torch.manual_seed(4)
     images, labels, held = torch.rand(7, 1, 8, 8), torch.randint(10, (7,)), []
@@ -138,7 +141,7 @@ def test_a_callers_mixed_precision_does_not_reach_the_sums(served, monkeypatch):
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 @pytest.mark.parametrize(("name", "count"), [("papernot", 78), ("fedavg_cnn", 12), ("abadi", 6)])
 def test_equals_opacus_on_the_papers_networks(name, count):
-    """In float64, so that what is compared is the formula, and relative."""
+    """It runs in float64, so that the formula is compared, and compares relative differences."""
     model = classifiers.build(name, shape=(28, 28, 1), classes=10, seed=0).double()
     torch.manual_seed(8)
     images, labels = torch.rand(count, 1, 28, 28, dtype=torch.float64), torch.randint(10, (count,))

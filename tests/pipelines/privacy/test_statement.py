@@ -1,4 +1,4 @@
-"""What stands beside every released number."""
+"""Tests what stands beside every released number."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Recovery mends what a crash left torn, and nothing else; each case by itself. tests/crash has them at random."""
+"""Tests that recovery repairs what a crash left torn, and nothing else.
+
+Each case is tested by itself; tests/crash has them at random.
+"""
 
 import contextlib
 import fcntl
@@ -28,7 +31,10 @@ GONE = 2**22 + 1  # above every process id of Linux
 
 @pytest.fixture(scope="module")
 def _made(_checkout, tmp_path_factory):
-    """A checkout after one release. DVC's databases lie beside it, not where all checkouts of the machine have them."""
+    """Makes a checkout after one release.
+
+    DVC's databases lie beside it, not where all checkouts of the machine have them.
+    """
     path = tmp_path_factory.mktemp("made") / "fedlens"
     shutil.copytree(_checkout, path)
     (path / ".dvc/config.local").write_text(
@@ -257,7 +263,10 @@ def lock_held(project):
 
 @contextlib.contextmanager
 def stage_running(project):
-    """DVC lays its lock down while a stage runs; a stage may outlive its DVC."""
+    """Runs a process that looks like a stage.
+
+    DVC releases its lock while a stage runs, and a stage may outlive its DVC.
+    """
     waiting = [sys.executable, "-c", "print(flush=True); input()", "-m", "stages.prepare"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(waiting, cwd=project.path, env=ENV, **pipes) as running:
@@ -286,7 +295,7 @@ def test_a_ledger_that_was_tampered_with_is_no_crash_and_nothing_is_touched(made
 
 
 def test_a_file_of_dvc_that_no_crash_explains_is_left_and_told(made):
-    """Conflict marks, for one: the last stage is whole."""
+    """Conflict marks are one such case: the last stage is whole."""
     results = made.path / "dvc.lock"
     results.write_text(results.read_text().replace("stages:\n", "stages:\n<<<<<<< ours\n", 1))
     before = results.read_text()

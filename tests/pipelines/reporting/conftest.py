@@ -1,4 +1,4 @@
-"""A finished run of two clients, made by hand in an empty folder: every number is known."""
+"""Makes a finished run of two clients by hand in an empty folder, so that every number is known."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ def _cost(mu, guarantee):
 
 
 class Run:
-    """The folder; tests spoil single files through `edit`."""
+    """Holds the folder; tests damage single files through `edit`."""
 
     def __init__(self, params):
         self.params = params
@@ -58,7 +58,7 @@ class Run:
         write_json(path, content)
 
     def void(self, client, generator):
-        """As if that client's release had been made without privacy."""
+        """Makes that client's release one without privacy."""
         nothing = {"epsilon": "inf", "mu": "inf", "guarantee": "none", "cost": {"kind": "none"}}
         self.edit(
             paths.synthetic("digits", client, generator) / "card.json",
@@ -66,7 +66,7 @@ class Run:
         )
 
     def bound(self, method):
-        """As if that method had been trained on real records without privacy."""
+        """Makes that method one that trained on real records without privacy."""
         path = collect.method_folders(self.params, "digits")[method] / "results.json"
         self.edit(
             path,
@@ -115,7 +115,10 @@ def run(tmp_path, monkeypatch) -> Run:
 
 
 def _newcomers(generator):
-    """Two clients, labels 8 and 16, three draws: PPPFL ahead of the untrained model, and level with FedAvg at 16."""
+    """Writes a study with two clients, labels 8 and 16, and three draws.
+
+    PPPFL is ahead of the untrained model, and level with FedAvg at 16.
+    """
     ahead = {"pppfl": (0.3, 0.1), "fedavg": (0.2, 0.1), "random_init": (0.0, 0.0)}
     cells = [
         _cell(algorithm, client, 0, 0, accuracy)

@@ -114,7 +114,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_artifact_is_one_sentence_that_names_it(run, damage):
-    """Each file that the report reads but the pictures, one after the other."""
+    """The test damages each file that the report reads, except the pictures, one after the other."""
     files = [path for path in Path().rglob("*") if path.suffix in (".json", ".csv", ".safetensors")]
     assert len(files) > 20
     for path in files:

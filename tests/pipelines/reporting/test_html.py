@@ -9,7 +9,7 @@ from pipelines.reporting.formatting import bound
 
 
 class Page(HTMLParser):
-    """Every tag with its attributes, and the text a reader sees."""
+    """Collects every tag with its attributes, and the text a reader sees."""
 
     def __init__(self, text):
         super().__init__()

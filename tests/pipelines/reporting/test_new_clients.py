@@ -10,7 +10,9 @@ def points(run):
 
 
 def rewrite(run, algorithm, labels, values):
-    """As if the algorithm's cells with that many labels had these accuracies, in order of client and draw."""
+    """Gives the algorithm's cells with that many labels these accuracies, in order of client and
+    draw.
+    """
 
     def change(content):
         cells = [

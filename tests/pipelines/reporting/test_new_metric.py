@@ -1,4 +1,6 @@
-"""A metric that is added to its table alone reaches results, summary, page and experiments."""
+"""Tests that a metric which is added to its table alone reaches results, summary, page and
+experiments.
+"""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table that a user comes for: every road that ran, in one order, with the methods' own figures."""
+"""Tests the table of roads: every road that ran, in one order, with the methods' own figures."""
 
 from pipelines.reporting import findings
 

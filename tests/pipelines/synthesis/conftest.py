@@ -1,4 +1,4 @@
-"""What the tests of generators share."""
+"""Makes what the tests of generators share."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def space(request):
 
 @pytest.fixture
 def planned(datalens_settings):
-    """Factory of `datalens` plans that spend epsilon 10 at delta 1e-5."""
+    """Returns a factory of `datalens` plans that spend epsilon 10 at delta 1e-5."""
     return lambda space, **changes: datalens.plan(
         datalens_settings(**changes), Budget(10.0, 1e-5), space
     )
@@ -22,5 +22,5 @@ def planned(datalens_settings):
 
 @pytest.fixture
 def as_bytes():
-    """All arrays of a generator's state, one after the other by name."""
+    """Returns a function that joins all arrays of a generator's state, by name."""
     return lambda state: b"".join(state[name].tobytes() for name in sorted(state))

@@ -1,4 +1,6 @@
-"""`dp_merf` against dp_synthesis.md 1.6 (spec A): the released sum by definition, its sensitivity by brute force."""
+"""Tests `dp_merf` against dp_synthesis.md 1.6 (spec A): the released sum by definition, its
+sensitivity by brute force.
+"""
 
 import math
 
@@ -40,7 +42,7 @@ def total(data: Images, block: DpMerf = SETTINGS) -> np.ndarray:
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0, 3.0])
 def test_adding_a_record_moves_the_sum_by_the_claimed_sensitivity(records, alpha):
-    """By every record alike, for features have norm one: black, white and ordinary ones."""
+    """Every record moves it alike, because features have norm one: black, white and ordinary ones."""
     block = changed(count_weight=alpha)
     data = records(8, SPACE)
     data.images[0], data.images[1] = 0, 255

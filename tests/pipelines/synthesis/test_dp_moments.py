@@ -1,4 +1,6 @@
-"""`dp_moments` as a generator (moment_generators.md, Part I): plan, fit and sample against oracles."""
+"""Tests `dp_moments` as a generator (moment_generators.md, Part I): plan, fit and sample against
+oracles.
+"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`dp_moments` after its releases: counts, shrinkage and eigenvalues, all post-processing."""
+"""Tests `dp_moments` after its releases: counts, shrinkage and eigenvalues, all post-processing."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def test_a_class_is_kept_where_its_count_exceeds_one_and_a_half_deviations():
 
 
 def wigner(p: int, deviation: float, rng) -> np.ndarray:
-    """Symmetric noise: deviation off the diagonal, sqrt 2 of it on the diagonal."""
+    """Draws symmetric noise with `deviation` off the diagonal and sqrt 2 of it on the diagonal."""
     return (
         np.triu(rng.normal(0, deviation, (p, p)), 1)
         + np.diag(rng.normal(0, deviation / math.sqrt(2), p))
@@ -95,7 +95,10 @@ def test_empirical_bayes_weight_limits():
 def test_the_noise_edge_is_the_deviation_of_the_mixed_covariance(
     monkeypatch, moments_settings, weight
 ):
-    """Monte Carlo over pure noise, at fixed weight: entries off the diagonal scatter by the deviation handed over."""
+    """The oracle is Monte Carlo over pure noise, at fixed weight.
+
+    Entries off the diagonal scatter by the given deviation.
+    """
     p, sigma, repeats = 8, 0.9, 400
     block = moments_settings(residual_clip=1.3)
     counts, kept = np.array([30.0, 80.0, 1.0, 50.0]), np.array([True, True, False, True])

@@ -1,4 +1,4 @@
-"""The two sums that `dp_moments` releases: sensitivity by brute force, and their definition.
+"""Tests the two sums that `dp_moments` releases: sensitivity by brute force, and their definition.
 
 The definition is moment_generators.md, Part I.
 """
@@ -17,7 +17,9 @@ SCALE = 2**20
 
 
 def adversarial(space: Space) -> np.ndarray:
-    """Black, white, one bright pixel, one dark pixel, a checkerboard, half and half: uint8 [6, H, W, C]."""
+    """Returns black, white, one bright pixel, one dark pixel, a checkerboard, half and half: uint8
+    [6, H, W, C].
+    """
     black = np.zeros(space.shape, np.uint8)
     bright, half = black.copy(), black.copy()
     bright[0, 0, 0] = 255
@@ -27,7 +29,9 @@ def adversarial(space: Space) -> np.ndarray:
 
 
 def moved_by_each_record(total_of, data: Images) -> np.ndarray:
-    """L2 distance in units that removing (equally: adding) each single record moves `total_of(data)` by."""
+    """Returns the L2 distance in units by which removing (equally: adding) each single record moves
+    `total_of(data)`.
+    """
     rest = [np.delete(np.arange(len(data)), record) for record in range(len(data))]
     return np.array(
         [np.linalg.norm((total_of(data) - total_of(data[keep])) / SCALE) for keep in rest]
@@ -36,7 +40,7 @@ def moved_by_each_record(total_of, data: Images) -> np.ndarray:
 
 @pytest.fixture
 def crowd(space, records):
-    """Ordinary and adversarial records of every class."""
+    """Returns ordinary and adversarial records of every class."""
     images = np.concatenate([records(6, space).images, *[adversarial(space)] * space.classes])
     labels = np.concatenate([np.arange(6) % space.classes, np.repeat(np.arange(space.classes), 6)])
     return Images(images, labels.astype(np.int64), np.arange(len(labels)))
@@ -67,7 +71,7 @@ def test_no_record_moves_the_first_release_by_more_than_one(
 def test_no_record_moves_the_second_release_by_more_than_one(
     space, crowd, moments_settings, residual_clip, means_size
 ):
-    """Around any means at all, for the first release's noise can put them anywhere."""
+    """This holds around any means at all, because the first release's noise can put them anywhere."""
     block = moments_settings(residual_clip=residual_clip, clip=100.0)
     p = dp_moments_sums.encode(crowd.pixels[:1], block, space).shape[1]
     means = np.random.default_rng(1).normal(0, means_size, (space.classes, p))
@@ -108,7 +112,7 @@ def second_total(data, block, space):
 
 
 def test_releases_are_the_sums_of_their_definition(crowd, space, moments_settings):
-    """Record by record, with the full matrix instead of its weighted triangle."""
+    """The oracle sums record by record, with the full matrix instead of its weighted triangle."""
     block = moments_settings()
     u = dp_moments_sums.encode(crowd.pixels, block, space)
     means = np.random.default_rng(0).normal(0, 0.5, (space.classes, u.shape[1]))

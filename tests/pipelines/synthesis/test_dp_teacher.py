@@ -1,4 +1,6 @@
-"""`dp_teacher` (moment_generators.md, Part I 4): what both parts cost, the steps against a loop, labels."""
+"""Tests `dp_teacher` (moment_generators.md, Part I 4): what both parts cost, the steps against a
+loop, labels.
+"""
 
 import math
 
@@ -20,7 +22,7 @@ BUDGET = Budget(5.0, 1e-5)
 
 @pytest.fixture
 def teacher_settings(moments_settings):
-    """Factory of DpTeacher blocks."""
+    """Returns a factory of DpTeacher blocks."""
     own = {
         "teacher_share": 0.6,
         "steps": 3,
@@ -38,7 +40,10 @@ def teacher_settings(moments_settings):
 
 
 class NoNoise(SeededForTests):
-    """None of the discrete noise: the moments are exact, as if the budget were infinite for them alone."""
+    """Draws no discrete noise.
+
+    The moments are exact, as if the budget were infinite for them alone.
+    """
 
     def discrete_gaussian(self, shape, sigma):
         return np.zeros(shape, np.int64)
@@ -69,7 +74,10 @@ def test_the_statement_names_both_kinds_of_noise(teacher_settings, small_space):
 
 
 def test_small_budgets_are_told_by_the_clients_epsilon(teacher_settings, small_space):
-    """Not by that of the share: the settings are those that dp_moments has for this client."""
+    """The share's epsilon does not count.
+
+    The settings are those that dp_moments has for this client.
+    """
     low = {"below": 3.0, "residual_clip": 0.7, "first_share": 0.8, "inflation": 1.8}
     block = teacher_settings(low_epsilon=low)
     for epsilon, expected in ((2.9, 0.7), (3.1, block.residual_clip)):

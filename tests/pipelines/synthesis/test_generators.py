@@ -1,4 +1,6 @@
-"""What all generators promise (registry), what the neural ones share, and the one that is not private."""
+"""Tests what all generators promise (registry), what the neural ones share, and the one that is not
+private.
+"""
 
 import inspect
 import math
@@ -115,7 +117,10 @@ def test_a_state_holds_weights_and_public_facts_only(state):
 
 @pytest.mark.parametrize("name", ["dp_moments", "dp_merf", "dp_teacher"])
 def test_a_delta_too_small_for_64_bits_is_refused_in_the_plan(name):
-    """By public numbers, before anything is charged: 1e-7 fits 28x28 images, 1e-10 does not."""
+    """Public numbers decide, before anything is charged.
+
+    1e-7 fits 28x28 images, and 1e-10 does not.
+    """
     params = config.load(ROOT / "params.yaml")
     settings, space = (
         params.generator("mnist", name),

@@ -1,4 +1,4 @@
-"""A fitted generator on disk: whole, readable, and with a guarantee no better than its noise."""
+"""Tests a fitted generator on disk: whole, readable, and with a guarantee no better than its noise."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""What a joint run starts from: its cost in the run's account, and that nothing else of the records passes."""
+"""Tests the start of a joint run: its cost in the run's account, and that nothing else of the
+records passes.
+"""
 
 import math
 
@@ -47,7 +49,7 @@ def test_settings_for_little_budget_follow_what_the_share_is_worth(moments_setti
 
 @pytest.fixture
 def start(moments_settings, small_space):
-    """Factory: what `trained` gives for records made from a seed."""
+    """Returns a factory of what `trained` gives for records made from a seed."""
 
     def start(seed: int):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Public warps: nothing at zero, images stay images, and each knob does what its unit says."""
+"""Tests public warps: nothing at zero, images stay images, and each knob does what its unit says."""
 
 import pytest
 import torch

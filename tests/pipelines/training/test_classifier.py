@@ -1,4 +1,6 @@
-"""The training loop: the best epoch stays, seeds repeat, and every record is visited once per epoch."""
+"""Tests the training loop: the best epoch stays, seeds repeat, and every record is visited once per
+epoch.
+"""
 
 import numpy as np
 import pytest
@@ -38,12 +40,15 @@ def train(records):
 
 @pytest.fixture
 def validation(records):
-    """Random labels: it is best after no or few epochs, so that stopping matters."""
+    """Returns images with random labels.
+
+    They score best after no or few epochs, so that stopping matters.
+    """
     return records(60, SPACE, seed=2)
 
 
 def after_each_epoch(train, count: int) -> list:
-    """The weights after 0, 1, ..., `count` epochs without early stopping."""
+    """Returns the weights after 0, 1, ..., `count` epochs without early stopping."""
     models = [new() for _ in range(count + 1)]
     for epochs, model in enumerate(models[1:], start=1):
         classifier.fit(model, train, epochs=epochs, **SETTINGS)
@@ -51,7 +56,10 @@ def after_each_epoch(train, count: int) -> list:
 
 
 def test_the_weights_of_the_best_epoch_stay(train, records):
-    """Against an oracle that trains anew for each number of epochs; validation mixes new records with seen ones."""
+    """The oracle trains anew for each number of epochs.
+
+    Validation mixes new records with seen ones.
+    """
     found = set()
     for seed in range(2, 6):
         other = records(16, SPACE, seed=seed)
@@ -138,7 +146,10 @@ def test_augmentation_takes_part_in_training(train):
 
 
 def test_one_cycle_takes_its_steps_at_the_rates_of_the_schedule(train):
-    """Against a loop of our own; 24 records in batches of 10 are three steps an epoch."""
+    """The oracle is a loop of the test's own.
+
+    24 records in batches of 10 are three steps an epoch.
+    """
     model, plain = new(), new()
     classifier.fit(model, train, epochs=2, one_cycle=True, **{**SETTINGS, "batch": 10})
     images, labels = tensors(train)

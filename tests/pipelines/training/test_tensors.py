@@ -1,4 +1,4 @@
-"""Between labelled images in numpy and torch."""
+"""Tests the conversion between labelled images in numpy and torch."""
 
 import numpy as np
 import pytest

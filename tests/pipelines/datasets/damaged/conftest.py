@@ -1,4 +1,4 @@
-"""prepare on an own data set, as its command runs it."""
+"""Runs prepare on an own data set, as its command does."""
 
 import pytest
 from damage import ended
@@ -27,7 +27,10 @@ def raw(tmp_path, monkeypatch):
 
 @pytest.fixture
 def prepared(params, tmp_path, capfd):
-    """Runs prepare as its command does; returns the error's text, or the number of records it wrote."""
+    """Runs prepare as its command does.
+
+    It returns the error's text, or the number of records it wrote.
+    """
 
     def run(source: str, **changes) -> str | int:
         content = {**params, "prepare": {**params["prepare"], **changes}}

@@ -31,7 +31,7 @@ FORMATS = {
 
 @pytest.fixture
 def folder(raw):
-    """raw/own with five images in each of three classes."""
+    """Makes raw/own with five images in each of three classes."""
     for label, name in enumerate(CLASSES):
         (raw / "own" / name).mkdir(parents=True)
         for number in range(EACH):

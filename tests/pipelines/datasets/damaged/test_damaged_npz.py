@@ -37,7 +37,7 @@ def changed(**arrays):
 
 
 def headed(text: str, data: bytes = b""):
-    """`images` with a header that says so."""
+    """Returns `images` with a header that says so."""
     padded = text.encode().ljust(117) + b"\n"
     member = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(padded)) + padded + data
     return members({"images.npy": member, "labels.npy": npy(own_images()["labels"])})
@@ -67,7 +67,7 @@ def around(before: bytes, after: bytes):
 
 
 def flagged(file):
-    """The flag that says a member is encrypted."""
+    """Sets the flag that says a member is encrypted."""
     content = file.read_bytes()
     at = content.index(b"PK\x01\x02")
     file.write_bytes(patched(patched(content, at + 8, b"\x01"), 6, b"\x01"))

@@ -1,4 +1,6 @@
-"""Two small clients, a linear classifier in double precision, and one round of any algorithm on them."""
+"""Makes two small clients, a linear classifier in double precision, and one round of any algorithm
+on them.
+"""
 
 import numpy as np
 import pytest
@@ -32,13 +34,13 @@ def images():
 
 @pytest.fixture
 def network():
-    """Factory of the same fresh network."""
+    """Returns a factory of the same fresh network."""
     return linear
 
 
 @pytest.fixture
 def in_double(monkeypatch):
-    """Records as float64, so that equalities are sharp."""
+    """Makes records float64, so that equalities are sharp."""
     monkeypatch.setattr(
         local_sgd, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1])
     )
@@ -46,14 +48,14 @@ def in_double(monkeypatch):
 
 @pytest.fixture
 def sgd_settings():
-    """Factory of settings of local SGD, or of a block that extends them."""
+    """Returns a factory of settings of local SGD, or of a block that extends them."""
     base = {"rounds": 4, "local_epochs": 1, "batch": 10, "learning_rate": 0.5, "momentum": 0.0}
     return lambda kind=LocalSgd, **changes: kind.model_validate({**base, **changes})
 
 
 @pytest.fixture
 def task(in_double):
-    """Factory of tasks; `sizes` are the clients' numbers of records."""
+    """Returns a factory of tasks; `sizes` are the clients' numbers of records."""
 
     def make(sizes=(30, 10), seed=0, data=None) -> Task:
         data = data or {
@@ -68,7 +70,7 @@ def task(in_double):
 
 @pytest.fixture
 def update():
-    """One client's answer in round `number`, from the network's first weights."""
+    """Returns one client's answer in round `number`, from the network's first weights."""
 
     def answer(module, task: Task, settings, client="a", number=1, **more) -> Payload:
         start = Payload(more.pop("sent", None) or task.start(), {"round": number})
@@ -79,7 +81,7 @@ def update():
 
 @pytest.fixture
 def replies():
-    """{client: (w, scalars)} as replies with one weight."""
+    """Returns {client: (w, scalars)} as replies with one weight."""
 
     def make(**values) -> list[Reply]:
         return [
@@ -92,7 +94,9 @@ def replies():
 
 @pytest.fixture
 def gradient():
-    """{name: d loss / d w} of the cross-entropy over all of a client's records, by autograd."""
+    """Computes {name: d loss / d w} of the cross-entropy over all of a client's records, by
+    autograd.
+    """
 
     def compute(task: Task, client: str, weights):
         held, model = task.local(client), linear()

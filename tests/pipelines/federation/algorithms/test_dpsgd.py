@@ -101,7 +101,10 @@ def test_a_step_without_noise_is_the_clipped_gradient_over_the_expected_lot():
 
 
 def test_momentum_stays_at_the_client_from_round_to_round():
-    """Two rounds of one step without noise, from the same weights: the second goes on where the first went."""
+    """Two rounds take one step without noise, from the same weights.
+
+    The second continues where the first went.
+    """
     own = client(epsilon=math.inf, local_steps=1, sampling_rate=0.999, momentum=0.5)
     other = client(epsilon=math.inf, local_steps=1, sampling_rate=0.999, momentum=0.0)
     (first, second), (plain, _) = ([moved(update(one)) for _ in range(2)] for one in (own, other))
@@ -111,8 +114,10 @@ def test_momentum_stays_at_the_client_from_round_to_round():
 
 @pytest.mark.parametrize("optimiser", ["adam", "adam_corrected"])
 def test_adams_moments_stay_at_the_client_from_round_to_round(optimiser):
-    """Two rounds without noise from the same weights, by hand: Adam begun anew would make of the second gradient what
-    it made of the first."""
+    """Two rounds without noise start from the same weights and are computed by hand.
+
+    An Adam begun anew would make of the second gradient what it made of the first.
+    """
     own = client(
         epsilon=math.inf, local_steps=1, optimiser=optimiser, learning_rate=0.01, sampling_rate=0.5
     )
@@ -161,7 +166,7 @@ def test_the_signal_to_noise_ratio_is_nought_without_records_and_infinite_withou
 
 
 def test_the_signal_to_noise_ratio_is_that_of_squared_norms():
-    """Known from the same gradient without noise."""
+    """The ratio is known from the same gradient without noise."""
     plain = client(epsilon=math.inf)
     lot = torch.ones(len(plain.labels), dtype=torch.bool)
     plain.noisy_step(lot)
@@ -190,7 +195,7 @@ def test_a_step_has_the_noise_that_was_entered_for_it():
 
 @pytest.mark.parametrize("clipping, norm", [("proxy", 0.2), ("const", 0.5)])
 def test_by_proxy_the_norm_is_the_one_that_the_server_sent(clipping, norm):
-    """And the noise is in proportion to it."""
+    """The noise is in proportion to it."""
     own = client(count=0, clipping=clipping, local_steps=1)
     reply = own(
         Payload(START.arrays, {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2})

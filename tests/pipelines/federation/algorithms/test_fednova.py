@@ -44,7 +44,9 @@ def test_unequal_steps_are_not(replies):
 
 
 def test_a_run_s_momentum_reaches_the_server(task, sgd_settings, images):
-    """Unequal steps of a whole run, by hand with the momentum that the clients step with."""
+    """The oracle computes unequal steps of a whole run by hand, with the momentum that the clients
+    step with.
+    """
     given = task(data={"a": images(40, 1), "b": images(10, 2)})
     settings = sgd_settings(momentum=0.9, rounds=1)
     sent = Payload(given.start(), {"round": 1})

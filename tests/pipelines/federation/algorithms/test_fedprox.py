@@ -7,7 +7,10 @@ from pipelines.federation.algorithms import fedavg, fedprox
 def test_each_step_adds_mu_times_the_distance_from_the_global_weights(
     task, sgd_settings, update, gradient
 ):
-    """Two full-batch steps by hand; the first begins at the centre, where the proximal gradient is 0."""
+    """The oracle takes two full-batch steps by hand.
+
+    The first begins at the centre, where the proximal gradient is 0.
+    """
     given, settings = task(sizes=(10, 5)), sgd_settings(Fedprox, local_epochs=2, mu=0.3)
     start = given.start()
     first = gradient(given, "a", start)

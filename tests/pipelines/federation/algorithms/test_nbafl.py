@@ -1,4 +1,4 @@
-"""NbAFL: what its noise is for, what leaves a client, and what the printed bound is worth."""
+"""Tests what NbAFL's noise is for, what leaves a client, and what the printed bound is worth."""
 
 import math
 
@@ -160,7 +160,10 @@ def test_a_budget_beyond_all_measure_is_no_arithmetic_error(epsilon):
 
 
 def test_what_is_told_of_a_round_is_public_and_its_ratio_has_no_bias():
-    """Clipped to C, the update has a squared norm of C^2: over d deviations squared, beside noise alone."""
+    """The update is clipped to C, so its squared norm is C^2.
+
+    Beside noise alone this is over d deviations squared.
+    """
     ratios = []
     for seed in range(40):
         told = update(client(epsilon=10.0, seed=seed, clipping_norm=0.5)).scalars

@@ -37,7 +37,9 @@ def meta(**changes):
 
 
 def network():
-    """Smooth, so that finite differences exist everywhere; double, so that they are sharp."""
+    """Returns a smooth network, so that finite differences exist everywhere, in double precision,
+    so that they are sharp.
+    """
     torch.manual_seed(0)
     return nn.Sequential(nn.Flatten(), nn.Linear(9, 4), nn.Tanh(), nn.Linear(4, 3)).double()
 
@@ -53,7 +55,9 @@ def meta_gradient(local, settings):
 
 
 def adapted_query_loss(local, weights, settings):
-    """By hand: plain gradient steps on the support set, then the query loss. No learn2learn."""
+    """Computes plain gradient steps on the support set by hand, then the query loss, without
+    learn2learn.
+    """
     (x, y), (x_query, y_query) = (
         (part.images, part.labels) for part in pppfl.support_and_query(local, 0.3)
     )
@@ -151,7 +155,7 @@ def test_cosine_cycles_restart_at_the_full_rate_and_fall_within_each():
 
 
 def test_a_cycle_s_length_is_rounded_up():
-    """Ten rounds in four cycles: of three, three, three and one."""
+    """Ten rounds in four cycles are cycles of three, three, three and one."""
     rates = [
         pppfl.outer_learning_rate(meta(rounds=10, cosine=True, cycles=4), t) for t in range(1, 11)
     ]
@@ -171,7 +175,10 @@ def test_each_outer_step_is_as_long_as_its_round_s_rate(optimiser):
 
 
 def test_a_run_weighs_clients_by_what_their_sets_were_made_with(task, images):
-    """Through the whole run: one round, by hand, with the softmax of the task's own epsilons and with their sizes."""
+    """The oracle computes one round of a whole run by hand.
+
+    It uses the softmax of the task's own epsilons, and the clients' sizes.
+    """
     data, epsilons = {"a": images(40, 1), "b": images(20, 2)}, {"a": 1.0, "b": 11.0}
     given = replace(task(data=data), epsilons=epsilons)
     for how, share in (("epsilon", 1 / (1 + math.e)), ("size_of_set", 2 / 3)):

@@ -8,7 +8,7 @@ from pipelines.federation.core.task import federate
 
 
 def sure_of_one(task):
-    """Weights that name class 1 for every image, at any confidence."""
+    """Returns weights that name class 1 for every image, at any confidence."""
     start = task.start()
     return {"1.weight": np.zeros_like(start["1.weight"]), "1.bias": np.array([0.0, 50.0, 0.0])}
 
@@ -20,7 +20,9 @@ def test_the_pool_is_every_client_s_set_in_client_order(task):
 
 
 def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sgd_settings):
-    """One full-batch step, by hand: the mean gradient over own records and the pool under class 1."""
+    """The oracle is one full-batch step by hand: the mean gradient over own records and the pool
+    under class 1.
+    """
     given, settings = task(sizes=(10, 5)), sgd_settings(SdaFl, batch=100, confidence=0.9)
     start, local = sure_of_one(given), given.local("a")
     pool = sda_fl.shared(given)
@@ -39,7 +41,7 @@ def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sg
 
 
 def test_images_the_model_is_not_sure_of_stay_out(task, sgd_settings, update):
-    """At the fresh weights nothing is sure: the client's own set alone, as FedAvg."""
+    """At the fresh weights nothing is sure, so a client trains on its own set alone, as in FedAvg."""
     given = task()
     settings = sgd_settings(SdaFl, batch=3, confidence=0.999)
     reply = update(sda_fl, given, settings, shared=sda_fl.shared(given))

@@ -1,4 +1,7 @@
-"""A run that was killed between two rounds, and goes on: the same bytes as one that was not."""
+"""Tests a run that was killed between two rounds and continues.
+
+It has the same bytes as one that was not.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -39,7 +42,7 @@ FEDERATED = (
 
 
 class Killed(BaseException):
-    """In place of SIGKILL: nothing of ours catches it."""
+    """Stands for SIGKILL: no code of the product catches it."""
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_a_killed_run_ends_in_the_same_bytes(at_every_round, rounds_until, tmp_p
 
 
 def test_what_clients_remember_is_part_of_it(at_every_round, rounds_until, tmp_path, monkeypatch):
-    """Negative control: SCAFFOLD whose clients forgot their variates ends elsewhere."""
+    """This is a negative control. SCAFFOLD whose clients forgot their variates ends elsewhere."""
     whole = trained("scaffold")
     rounds_until(3)
     with pytest.raises(Killed):
@@ -248,7 +251,10 @@ def test_a_killed_noisy_run_ends_in_the_same_bytes_and_has_spent_the_same(
 def test_what_a_noisy_run_starts_from_is_drawn_once(
     at_every_round, cheap_at_the_end, rounds_until, tmp_path
 ):
-    """Killed in its first round, before any checkpoint: a release that it starts from must not be drawn again."""
+    """The run is killed in its first round, before any checkpoint.
+
+    A release that it starts from must not be drawn again.
+    """
     drawn = []
 
     def first():
@@ -270,7 +276,7 @@ def test_what_a_noisy_run_starts_from_is_drawn_once(
 def test_streams_of_test_noise_go_on_behind_what_the_start_drew(
     at_every_round, cheap_at_the_end, rounds_until, tmp_path, monkeypatch, case, last
 ):
-    """A start that draws from the clients' own sources, as that from images does."""
+    """The start draws from the clients' own sources, as a start from images does."""
     made_sources = []
     kind = SeededForTests
     monkeypatch.setitem(

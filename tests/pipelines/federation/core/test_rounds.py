@@ -69,7 +69,9 @@ def test_the_loop_ends_when_every_client_has_left():
 
 
 def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
-    """Two clients, a float64 each way, three rounds; b leaves after the first, and has the last model all the same."""
+    """There are two clients, a float64 each way, and three rounds. b leaves after the first, and
+    still has the last model.
+    """
     engine = InProcess(
         {"a": plus(1.0), "b": lambda sent: None if sent.scalars["round"] > 1 else plus(2.0)(sent)}
     )

@@ -1,4 +1,4 @@
-"""All algorithms through the same door: the same bytes again, and in any order of clients."""
+"""Tests all algorithms through the same interface: the same bytes again, in any order of clients."""
 
 import math
 import os
@@ -55,7 +55,7 @@ def task(names="abc", seed=0):
 
 
 def test_what_knows_no_noise_has_no_finite_epsilon():
-    """PPPFL weighs a client by what its set was made with, not by what was asked for."""
+    """PPPFL weighs a client by what its set was made with, not by its configured budget."""
     params = load()
     held = {client: range(3) for client in params.clients}
     for generator in ("gan", None):

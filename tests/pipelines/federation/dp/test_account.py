@@ -95,7 +95,7 @@ CONTROLLED = {
 @given(factors=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
 @settings(max_examples=30, deadline=None)
 def test_no_server_can_make_a_filtered_client_overspend(factors):
-    """Whatever it asks: the curve at the filter's order stays within what makes epsilon."""
+    """For any request, the curve at the filter's order stays within what makes epsilon."""
     own = account(2.0, **CONTROLLED, rounds=100)
     assert isinstance(own, accounts.Filtered)
     for factor in factors:
@@ -291,7 +291,10 @@ def test_noise_of_ones_own_lasts_for_all_rounds_though_it_falls_after_each(contr
 
 
 def test_a_rule_deals_out_the_steps_that_noise_of_its_own_was_planned_for():
-    """As many for every client, whatever its budget, and no more than the plan however many it asks for at once."""
+    """Every client takes the same number of steps, whatever its budget.
+
+    It takes no more than the plan, however many the rule asks for at once.
+    """
     settings = Dpsgd(**{**DPSGD, "local_steps_rule": "ratio"})
     small, large = (accounts.account(epsilon, 1e-5, settings) for epsilon in (1.0, 10.0))
     assert small.planned == small.affordable == large.affordable == 6 and small.first > large.first

@@ -1,4 +1,4 @@
-"""Clip modes: sensitivities, what they cost together, and where the norm goes."""
+"""Tests clip modes: sensitivities, what they cost together, and where the norm goes."""
 
 import math
 
@@ -49,7 +49,7 @@ def test_without_a_count_the_sum_has_all_of_the_step(mode):
 
 @pytest.mark.parametrize("share", [0.3, 1.0, 3.54])
 def test_sum_and_count_together_cost_what_the_account_says(share):
-    """The count's deviation as it is drawn, not as it is claimed."""
+    """The count's deviation is the one that is drawn, not the one that is claimed."""
     own = clip("quantile", clipping_noise=share, clipping_rate=1e-3, expected_lot=1e3)
     draws = []
     for seed in range(3000):
@@ -79,7 +79,7 @@ def test_one_record_moves_the_count_by_a_half():
 
 @pytest.mark.parametrize("quantile", [0.2, 0.5, 0.8])
 def test_without_noise_the_norm_settles_at_the_quantile(quantile):
-    """And stays within a factor of ten thousand of the median for 2,000 rounds (dpfl.md 2.4)."""
+    """It stays within a factor of ten thousand of the median for 2,000 rounds (dpfl.md 2.4)."""
     rng = np.random.default_rng(0)
     own = clip("quantile", clipping_quantile=quantile, clipping_norm=20.0, expected_lot=100.0)
     for _ in range(2000):
@@ -91,7 +91,9 @@ def test_without_noise_the_norm_settles_at_the_quantile(quantile):
 
 @pytest.mark.parametrize("quantile", [0.2, 0.8])
 def test_the_quantile_is_found_by_a_client_whose_lots_are_a_seventh_of_the_expected(quantile):
-    """28 records at rate 0.2 where 40 are expected, as of the digits' client with few labels."""
+    """The client has 28 records at rate 0.2 where 40 are expected, as the digits' client with few
+    labels.
+    """
     rng = np.random.default_rng(0)
     own = clip("quantile", clipping_quantile=quantile, clipping_norm=1.0, expected_lot=40.0)
     for _ in range(4000):
@@ -156,7 +158,10 @@ def test_the_printed_vector_rule_follows_the_released_gradient():
 
 
 def test_neither_printed_rule_stays_where_the_gradients_are():
-    """What the spec measured (dpfl.md 2.3): the vector rule grows by sqrt(d) sigma / L a round, or dies by alpha."""
+    """The spec measured this (dpfl.md 2.3).
+
+    The vector rule grows by sqrt(d) sigma / L a round, or dies by alpha.
+    """
     for factor, edge in ((1.0, 0.5 * RANGE), (0.01, 0.5 / RANGE)):
         own = clip("paper_vector", clipping_factor=factor)
         for _ in range(40):

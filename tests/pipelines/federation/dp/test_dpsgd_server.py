@@ -1,4 +1,4 @@
-"""The server's step on hand-made replies."""
+"""Tests the server's step on hand-made replies."""
 
 from types import SimpleNamespace
 
@@ -130,7 +130,7 @@ def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
 
 @pytest.mark.parametrize(("norm", "sent"), [(0.0, 1e-9), (1e20, 1e9), (np.nan, None)])
 def test_by_proxy_no_norm_is_sent_that_a_client_would_refuse(norm, sent):
-    """Over a network that would end a run whose budget is entered."""
+    """Over a network, a refusal would end a run whose budget is entered."""
     public = SimpleNamespace(
         validate=lambda weights, most: (1.0, 0.5), gradient_norm=lambda weights, quantile: norm
     )

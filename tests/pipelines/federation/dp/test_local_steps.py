@@ -1,4 +1,6 @@
-"""ALI-DPFL's rules against brute force over the bounds that they minimise (dpfl.md 4.2, 4.3, 4.5)."""
+"""Tests ALI-DPFL's rules against brute force over the bounds that they minimise (dpfl.md 4.2, 4.3,
+4.5).
+"""
 
 import math
 from dataclasses import replace
@@ -59,7 +61,7 @@ def test_the_printed_rule_minimises_the_printed_bound(own):
 
 @given(facts)
 def test_mended_it_is_always_one_or_two_where_nothing_is_lost_between_clients(own):
-    """dpfl.md 4.3: in [1.22, 1.58]."""
+    """The optimum lies in [1.22, 1.58] (dpfl.md 4.3)."""
     found = local_steps.paper_corrected(settings("paper_corrected"), replace(own, loss_gap=0.0))
     assert 1.2 < found < 1.59
     assert local_steps.paper(settings("paper"), own) > local_steps.paper_corrected(
@@ -89,7 +91,7 @@ def test_no_rule_outruns_the_budget_or_its_bounds(rule):
 
 
 def test_where_rounds_are_plenty_every_rule_says_one():
-    """R_s >= R_c."""
+    """This is the case R_s >= R_c."""
     for rule in ("ratio", *local_steps.PROBING):
         assert following(settings(rule), replace(BASE, steps_left=50, rounds_left=60)) == 1
 

@@ -1,4 +1,4 @@
-"""The rules of Adap DP-FL and DPFL-AGN on hand-made losses."""
+"""Tests the rules of Adap DP-FL and DPFL-AGN on hand-made losses."""
 
 import math
 
@@ -14,7 +14,7 @@ from pipelines.federation.network.gate import Gate
 
 
 def factors(control: str, losses: list[float], **changes) -> list[float]:
-    """After each round."""
+    """Returns the factor after each round."""
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.5, **changes})
     factor, found = 1.0, []
     for number in range(1, len(losses) + 1):

@@ -1,4 +1,4 @@
-"""Noise by a plan: what it costs, and that no server changes it."""
+"""Tests noise by a plan: what it costs, and that no server changes it."""
 
 import pytest
 from blocks import DPSGD

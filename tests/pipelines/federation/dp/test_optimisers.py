@@ -10,7 +10,7 @@ from pipelines.federation.dp import optimisers
 
 
 def run(kind: str, gradients: list[float], variances: list[float], **changes) -> list[float]:
-    """The places of one weight that begins at 0."""
+    """Returns the values of one weight that begins at 0, after each step."""
     weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
     settings = Dpsgd(**{**DPSGD, "optimiser": kind, "learning_rate": 0.1, **changes})
     optimiser, places = optimisers.build([weight], settings), []
@@ -74,13 +74,13 @@ def test_what_is_taken_off_is_the_noise_and_no_more():
 
 
 def test_a_second_moment_below_the_noise_is_held_at_the_floor():
-    """Of one square of noise, whose deviation is sqrt(2) of its mean."""
+    """The floor is that of one square of noise, whose deviation is sqrt(2) of its mean."""
     (place,) = run("adam_corrected", [1e-3], [0.25])
     assert place == pytest.approx(-0.1 * 1e-3 / np.sqrt(3 * np.sqrt(2) * 0.25))
 
 
 def test_the_floor_by_hand_where_variances_differ():
-    """Two steps, whose gradients are zero and next to nothing."""
+    """There are two steps, whose gradients are zero and next to nothing."""
     first, second = run("adam_corrected", [0.0, 1e-3], [1.0, 0.25])
     deviation = np.sqrt(2 * (0.000999**2 * 1.0 + 0.001**2 * 0.25**2)) / (1 - 0.999**2)
     assert second - first == pytest.approx(
@@ -92,7 +92,10 @@ def test_the_floor_by_hand_where_variances_differ():
     "variances", [[4.0] * 300, list(0.98 ** np.arange(100)), [25.0] * 5 + [0.01] * 50]
 )
 def test_the_floor_follows_what_chance_leaves_of_noise(variances):
-    """Of weights that see noise alone hardly one is above it, whatever became of the noise; many are above a third."""
+    """Of weights that see noise alone, hardly one is above the floor, whatever became of the noise.
+
+    Many are above a third of it.
+    """
     weight = torch.nn.Parameter(torch.zeros(20_000))
     optimiser, rng = optimisers.CorrectedAdam([weight], lr=0.0), torch.Generator().manual_seed(0)
     for variance in variances:
@@ -106,7 +109,10 @@ def test_the_floor_follows_what_chance_leaves_of_noise(variances):
 
 
 def test_a_weight_without_a_gradient_hardly_moves_where_the_noise_is_known():
-    """At most sqrt(1 / (3 x 0.03)) = 3.3 times Adam's steps in the long run; over a floor of 1e-8, thousands."""
+    """It moves at most sqrt(1 / (3 x 0.03)) = 3.3 times Adam's steps in the long run.
+
+    Over a floor of 1e-8 it would be thousands.
+    """
     torch.manual_seed(0)
     plain, corrected = (torch.nn.Parameter(torch.zeros(2000)) for _ in "ab")
     pair = optimisers.Adam([plain], lr=0.1), optimisers.CorrectedAdam([corrected], lr=0.1)

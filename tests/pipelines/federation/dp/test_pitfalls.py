@@ -1,4 +1,6 @@
-"""What goes wrong in federated DP-SGD elsewhere (dpfl.md 6.2), as far as no other file here holds it."""
+"""Tests what goes wrong in federated DP-SGD elsewhere (dpfl.md 6.2), as far as no other file here
+does.
+"""
 
 import math
 import subprocess
@@ -23,7 +25,10 @@ from pipelines.privacy.noise import SeededForTests
 
 
 def test_a_lot_is_poisson_at_the_rate_that_was_accounted(monkeypatch):
-    """Not shuffled batches of a fixed size, and not 1 / (number of batches): each record by itself, anew each step."""
+    """Lots are not shuffled batches of a fixed size, and the rate is not 1 / (number of batches).
+
+    Each record is drawn by itself, anew in each step.
+    """
     settings = Dpsgd(**{**DPSGD, "sampling_rate": 0.013})
     data = Images(np.zeros((2000, 8, 8, 1), np.uint8), np.zeros(2000, int), np.arange(2000))
     network = classifiers.build("mlp", shape=(8, 8, 1), classes=2, seed=0)

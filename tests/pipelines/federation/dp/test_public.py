@@ -1,4 +1,4 @@
-"""What the server computes from its public images, in parts, against the whole at once."""
+"""Tests what the server computes from its public images in parts against the whole at once."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A round's first steps in one call, against clients that answer one after the other."""
+"""Tests a round's first steps in one call against clients that answer one after the other."""
 
 import math
 
@@ -44,7 +44,10 @@ def clients(epsilons: dict[str, float], **changes) -> dict[str, dpsgd.Client]:
 
 
 def answers(engine: InProcess, rounds: int = 4, variates: bool = False) -> list[list]:
-    """(client, arrays, scalars) of each round; each begins with the mean of the last, other noise and another norm."""
+    """Returns (client, arrays, scalars) of each round.
+
+    Each round begins with the mean of the last, other noise and another norm.
+    """
     weights, found = state_of(network()), []
     steps = engine.handlers["a"].account.settings.local_steps
     for number in range(rounds):
@@ -98,7 +101,7 @@ def test_nobodys_answer_differs_from_that_of_clients_in_turn(changes):
 
 @pytest.mark.parametrize("first_to_go", ["a", "c"])
 def test_who_has_left_is_not_drawn_for_and_no_one_else_notices(first_to_go):
-    """It goes in the midst of a round's steps, and takes those that it can pay."""
+    """The client leaves during a round's steps, and takes those that it can pay."""
     few = {**dict.fromkeys(SIZES, 3.0), first_to_go: EARLIER}
     asked = {"noise_multiplier": 4.0, "local_steps": 3}
     engines = [kind(clients(few, **asked)) for kind in (Together, InProcess)]

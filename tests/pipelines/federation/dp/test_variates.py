@@ -89,7 +89,10 @@ def test_the_server_moves_its_variate_by_the_share_of_clients_that_answered():
 
 
 def test_variates_draw_clients_with_different_labels_together():
-    """Without noise, many local steps: two clients that hold one class each drift apart; with variates, less."""
+    """There is no noise, and there are many local steps.
+
+    Two clients that hold one class each drift apart, and drift less with variates.
+    """
 
     def ends(control_variates: bool) -> float:
         rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ SETTINGS = FineTune(epochs=20, batch=8, learning_rate=0.01, patience=20, every=2
 
 
 def images(count, seed):
-    """Bright images are class 1: learnable in a few steps."""
+    """Returns images of which the bright ones are class 1. This is learnable in a few steps."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, count)
     pixels = rng.integers(0, 100, (count, 4, 4, 1)) + labels[:, None, None, None] * 120
@@ -74,7 +74,7 @@ BY_ROUND = {0: (0.99, 0.99, 1.0), 2: (0.7, 0.6, 0.8), 4: (0.9, 0.8, 0.7), 5: (0.
 def outcome(
     monkeypatch, rounds: int, every: int | None, shared_every: int | None = None
 ) -> fine_tuning.Outcome:
-    """Of models whose scores are those of BY_ROUND."""
+    """Returns the results of models whose scores are those of BY_ROUND."""
 
     def entry(accuracy, validation):
         both = {"accuracy": accuracy, "macro_f1": accuracy - 0.1}

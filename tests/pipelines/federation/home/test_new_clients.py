@@ -27,7 +27,7 @@ SYNTHETIC, PRIVATE = 1000, 5000  # where the ids begin
 
 
 def made(count, seed, first_id):
-    """Three classes told apart by their brightness."""
+    """Returns three classes that differ by their brightness."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, count)
     pixels = rng.integers(0, 60, (count, 4, 4, 1)) + labels[:, None, None, None] * 80
@@ -82,7 +82,10 @@ def test_a_cell_per_algorithm_client_number_of_labels_and_draw():
 
 
 def test_what_a_held_out_client_has_never_reaches_the_training(monkeypatch):
-    """Neither its synthetic set nor its epsilon, nor any private record: the algorithms see the others' sets alone."""
+    """Its synthetic set, its epsilon and its private records stay out.
+
+    The algorithms see the others' sets alone.
+    """
     given, seen, trained = task(), [], baselines.trained
 
     def spy(algorithm, others, training, **kept):
@@ -103,7 +106,7 @@ def test_what_a_held_out_client_has_never_reaches_the_training(monkeypatch):
 
 
 def test_the_model_does_not_depend_on_the_held_out_client_s_set():
-    """Through every algorithm that may be named: the same bytes whatever that set holds."""
+    """Every algorithm that may be named gives the same bytes, whatever that set holds."""
     params, given = load(), task()
     other = Task(
         {**given.data, "b": made(50, 1, 0)}, NETWORK, None, {**given.epsilons, "b": 99.0}, seed=0
@@ -160,7 +163,9 @@ def test_labelled_records_are_drawn_without_replacement_and_each_as_often():
 
 
 def test_adaptation_is_that_many_steps_of_adam_on_all_records():
-    """A linear model by hand: gradients of the mean cross-entropy, moments with their bias undone."""
+    """The oracle is a linear model by hand: gradients of the mean cross-entropy, and moments with
+    their bias undone.
+    """
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
     records, given = made(7, 3, 0), settings(steps=5, learning_rate=0.03)

@@ -1,4 +1,4 @@
-"""A client's side of a run, from a folder with its own things alone."""
+"""Tests a client's side of a run, from a folder with its own files alone."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
 
 @pytest.fixture(scope="module")
 def everyone(_checkout, tmp_path_factory) -> Path:
-    """A project where c0 has exported its set."""
+    """Makes a project where c0 has exported its set."""
     project = Project(tmp_path_factory.mktemp("exported") / "fedlens")
     shutil.copytree(_checkout, project.path)
     project.export(["c0"], SYNTHETIC.generator)
@@ -31,7 +31,7 @@ def everyone(_checkout, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def home(everyone, tmp_path, monkeypatch) -> Project:
-    """c0's: its exported set, its train part, its ledger; nothing of c1's."""
+    """Makes c0's folder: its exported set, its train part and its ledger, and nothing of c1's."""
     for name in ("data/synthetic/own/c0", "data/private/own/clients/c0"):
         shutil.copytree(everyone / name, tmp_path / name)
     shutil.copy(everyone / "params.yaml", tmp_path)
@@ -150,7 +150,10 @@ def test_a_lifetime_cap_refuses_the_run_and_spends_nothing(home):
 
 
 def test_a_server_cannot_ask_for_more_steps_than_the_budget_buys(home):
-    """It asks for a million a round; the account gives what was planned, and then the client has left."""
+    """It asks for a million a round.
+
+    The account gives what was planned, and then the client has left.
+    """
     params = config.load()
     served, planned = gate(params, NOISY_RUN, "c0", {}), params.training("own", "dpsgd")
     asked = {"noise_factor": 1.0, "local_steps": 10**6}

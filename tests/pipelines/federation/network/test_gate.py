@@ -1,4 +1,7 @@
-"""What a client takes and what it answers: everything else is refused before anything is computed from it."""
+"""Tests what a client takes and what it answers.
+
+Everything else is refused before anything is computed from it.
+"""
 
 import math
 

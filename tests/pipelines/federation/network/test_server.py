@@ -1,4 +1,4 @@
-"""The server of a run bounds what its clients tell."""
+"""Tests that the server of a run bounds what its clients report."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""The Rényi filter: exact at its edge, never above its budget whatever noise is chosen, one order throughout."""
+"""Tests the Rényi filter: exact at its edge, never above its budget whatever noise is chosen, one
+order throughout.
+"""
 
 import math
 
@@ -16,7 +18,9 @@ DELTA = 1e-5
     "order, cost", [(12, 1.6935), (10, 1.716), (14, 1.730), (8, 1.85), (20, 2.01)]
 )
 def test_one_order_costs_what_the_spec_measured(order, cost):
-    """dpfl.md 5.3: the schedule of sigma 4, 14,550 rounds; at the best order 1.6935."""
+    """The spec has the schedule of sigma 4, 14,550 rounds; the best order costs 1.6935 (dpfl.md
+    5.3).
+    """
     account = RenyiFilter(epsilon=3.0, delta=DELTA, order=order)
     account.spend(Steps(4.0, 0.013, 14550))
     assert account.epsilon_spent == pytest.approx(cost, abs=0.011)

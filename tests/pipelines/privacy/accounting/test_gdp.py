@@ -1,4 +1,6 @@
-"""Golden values (the DataLens table, the 1 / mu table), an independent accountant, and monotonicity."""
+"""Tests golden values (the DataLens table, the 1 / mu table), an independent accountant, and
+monotonicity.
+"""
 
 import math
 
@@ -76,7 +78,9 @@ def test_a_batch_charged_once_would_cost_far_more_than_claimed(epsilon, batch, t
 
 
 def test_gdp_delta_is_the_hockey_stick_of_two_normals():
-    """Numerical integration of max(0, p - e^eps q), which shares no formula with the code."""
+    """The oracle is numerical integration of max(0, p - e^eps q), which shares no formula with the
+    code.
+    """
     grid = np.linspace(-14, 16, 600_001)
     for mu, epsilon in [(0.3, 0.5), (1.0, 1.0), (2.0, 5.0), (2.0, 0.0)]:
         p, q = np.exp(-((grid - mu) ** 2) / 2), np.exp(-(grid**2) / 2)
@@ -146,7 +150,10 @@ def test_infinite_and_huge_budgets():
 
 @pytest.mark.parametrize("sigma", [8.0, 8.37, 11.0, 16.5, 40.0, 200.0])
 def test_rounding_slack_bounds_the_distance_of_discrete_from_rounded_gaussian(sigma):
-    """Brute force over the lattice; 0.4 of the bound is reached, so a bound a third as large would fail."""
+    """The oracle is brute force over the lattice.
+
+    0.4 of the bound is reached, so a bound a third as large would fail.
+    """
     points = np.arange(-int(14 * sigma), int(14 * sigma) + 1)
     discrete = np.exp(-(points**2) / (2 * sigma**2))
     discrete /= discrete.sum()

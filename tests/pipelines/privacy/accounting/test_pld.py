@@ -1,4 +1,4 @@
-"""PLD on the way is PLD at the end, and shared by who takes the same steps."""
+"""Tests that PLD during a run equals PLD at the end, and is shared by clients with the same steps."""
 
 import gc
 
@@ -73,7 +73,10 @@ def test_who_takes_the_same_steps_shares_the_next_state_and_nobody_keeps_it(monk
 
 
 def test_thousands_of_steps_that_nobody_asked_about_are_composed_when_the_last_is(monkeypatch):
-    """As of a run that goes on after a kill: it takes again what it took, and asks after the next round alone."""
+    """A run that continues after a kill does this.
+
+    It takes again what it took, and asks only after the next round.
+    """
     monkeypatch.setattr(pld, "_of", lambda steps: Counted(1))
     state = NOTHING
     for number in range(3000):
@@ -82,7 +85,7 @@ def test_thousands_of_steps_that_nobody_asked_about_are_composed_when_the_last_i
 
 
 class Counted(int):
-    """A distribution that knows how many it was composed of."""
+    """Is a distribution that knows how many it was composed of."""
 
     def compose(self, other):
         return Counted(self + other)

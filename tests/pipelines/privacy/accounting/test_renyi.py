@@ -1,4 +1,6 @@
-"""The Rényi curve against its definition (integrated), the spec's values, dp-accounting and Opacus."""
+"""Tests the Rényi curve against its definition (integrated), the spec's values, dp-accounting and
+Opacus.
+"""
 
 import math
 
@@ -21,7 +23,9 @@ GRID = [
 
 
 def integrated(noise: float, rate: float, order: float) -> float:
-    """The definition: the order-th moment of the likelihood ratio of (1-q) N(0) + q N(1) over N(0)."""
+    """Integrates the definition: the order-th moment of the likelihood ratio of (1-q) N(0) + q N(1)
+    over N(0).
+    """
     grid = np.linspace(-30 * noise, order + 30 * noise, 400_001)
     log_ratio = np.logaddexp(np.log1p(-rate), np.log(rate) + (2 * grid - 1) / (2 * noise**2))
     log_density = -(grid**2) / (2 * noise**2) - np.log(noise * np.sqrt(2 * np.pi))
@@ -69,7 +73,10 @@ def test_all_orders_are_opacus_to_a_millionth(noise, rate):
 
 
 def test_fractional_orders_of_dp_accounting_are_safe_but_loose():
-    """The evidence for a curve of our own: if this fails, the library was mended, and renyi.py may go."""
+    """This is the evidence for a curve of our own.
+
+    If it fails, the library was repaired, and renyi.py may go.
+    """
     case = {"noise_multiplier": 1.1, "sampling_rate": 0.013, "order": 1.5}
     theirs = rdp_privacy_accountant._compute_rdp_poisson_subsampled_gaussian(0.013, 1.1, [1.5])[0]
     assert rho(**case) == pytest.approx(integrated(1.1, 0.013, 1.5), rel=1e-6)

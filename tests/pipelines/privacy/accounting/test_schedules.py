@@ -28,7 +28,7 @@ TABLE = [  # dpfl.md 5.2: schedule, RDP classic, RDP improved, Opacus' PRV, PLD
 
 
 def digits(printed: float) -> float:
-    """Half a unit of the last digit that the table prints."""
+    """Returns half a unit of the last digit that the table prints."""
     return 0.5001 * 10.0 ** -len(str(printed).partition(".")[2])
 
 
@@ -182,7 +182,7 @@ def test_edges_no_step_is_free_and_no_noise_is_infinite():
 
 
 def test_a_gaussian_release_is_a_step_of_rate_one():
-    """Exactly by Gaussian DP; RDP and PLD come near from above."""
+    """Gaussian DP is exact here, and RDP and PLD are close to it from above."""
     schedule = [Steps(1.5, 1.0, 1), Steps(4.0, 1.0, 10)]
     exact = accounting.schedule_epsilon_gdp(schedule=schedule, delta=DELTA)
     mu = math.sqrt(1 / 1.5**2 + 10 / 16)

@@ -1,4 +1,4 @@
-"""All kinds of releases together, each against what it must reduce to."""
+"""Tests all kinds of releases together, each against the case to which it must reduce."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""Nearest-neighbour membership inference: its figures against oracles, its limit against Gaussians."""
+"""Tests nearest-neighbour membership inference: its figures against oracles, its limit against
+Gaussians.
+"""
 
 import numpy as np
 import pytest
@@ -23,7 +25,10 @@ def test_distance_to_the_nearest_synthetic_image():
 
 
 def test_figures_of_the_attack():
-    """Four members, ten others: one of them nearer than two of the members."""
+    """There are four members and ten others.
+
+    One of the others is nearer than two of the members.
+    """
     distances = np.array([0.0, 0.1, 0.5, 0.6, *[0.3], *np.linspace(1, 2, 9)])
     members = np.arange(14) < 4
     facts = membership.attack(distances, members)

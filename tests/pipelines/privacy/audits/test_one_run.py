@@ -1,4 +1,4 @@
-"""The one-run bound against the theorem's own worst case, against Gaussians, and against known answers."""
+"""Tests the one-run bound against the theorem's own worst case, Gaussians, and known answers."""
 
 import math
 
@@ -13,7 +13,7 @@ MANY = {"canaries": 1000, "guesses": 100}
 
 
 def literal_p_value(m, r, v, epsilon, delta):
-    """Theorem 5.2, term by term."""
+    """Computes Theorem 5.2 term by term."""
     right = 1 / (1 + math.exp(-epsilon))
     tail = sum(binom.pmf(k, r, right) for k in range(v, r + 1))
     steps = [sum(binom.pmf(k, r, right) for k in range(v - i, v)) / i for i in range(1, v + 1)]
@@ -29,7 +29,7 @@ def test_p_value_is_the_theorem_s(m, r, v, epsilon, delta):
 
 
 def test_all_guesses_right_have_a_closed_form_without_delta():
-    """q^r = 0.05."""
+    """The closed form is q^r = 0.05."""
     right = 0.05 ** (1 / 100)
     found = one_run.epsilon_lower_bound(**MANY, correct=100, delta=0.0)
     assert found == pytest.approx(math.log(right / (1 - right)))

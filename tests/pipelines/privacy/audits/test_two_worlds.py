@@ -1,4 +1,7 @@
-"""The two-worlds estimator on Gaussians whose mu is known: tight, rarely wrong, and it finds the specs' bugs."""
+"""Tests the two-worlds estimator on Gaussians whose mu is known.
+
+It is tight, rarely wrong, and finds the specs' bugs.
+"""
 
 import math
 
@@ -55,7 +58,7 @@ def test_the_bounds_are_below_the_truth_in_95_of_100_trials(mu):
 
 
 def test_a_low_confidence_is_really_low():
-    """Control of the one above: bounds at confidence 1/100 exceed the truth often."""
+    """This is the control of the test above: bounds at confidence 1/100 exceed the truth often."""
     rng = np.random.default_rng(3)
     found = [
         two_worlds.mu_lower_bound(*worlds_of(2.0, 1000, rng), confidence=0.01) for _ in range(200)

@@ -1,4 +1,7 @@
-"""The number of processes changes no byte; a process that ends is told in a sentence; none outlives its parent."""
+"""Tests that the number of processes changes no byte.
+
+A process that ends gives a sentence, and none outlives its parent.
+"""
 
 import os
 import signal
@@ -76,7 +79,7 @@ def test_each_record_lies_with_its_own_teacher_in_one_block(question):
 
 
 def test_a_saved_ensemble_goes_on_as_if_nothing_had_happened(monkeypatch, question, tmp_path):
-    """Also with another number of processes."""
+    """This also holds with another number of processes."""
     whole = Ensemble(RECIPE, *question, BALLOT)
     asked(whole, range(2))
     whole.save(tmp_path)
@@ -137,7 +140,7 @@ if __name__ == "__main__":
 
 
 def running(pid: int) -> bool:
-    """Not even as a zombie that nobody has waited for yet."""
+    """Returns whether a process runs. A zombie that nobody has waited for yet does not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""`datalens`: only noisy votes reach the generator, and what is made of them repeats."""
+"""Tests `datalens`: only noisy votes reach the generator, and what it makes of them repeats."""
 
 import math
 
@@ -23,7 +23,7 @@ def test_every_step_adds_the_planned_noise_once(records, small_space, planned, n
 
 @pytest.fixture
 def watched(monkeypatch):
-    """The ballots [N, B, d] of every step of a fit."""
+    """Collects the ballots [N, B, d] of every step of a fit."""
     seen = []
     vote = votes.vote
     monkeypatch.setattr(votes, "vote", lambda *a, **k: seen.append(vote(*a, **k)) or seen[-1])
@@ -33,7 +33,10 @@ def watched(monkeypatch):
 def test_removing_any_record_moves_the_first_votes_within_the_sensitivity(
     records, small_space, planned, watched
 ):
-    """Through the whole of `fit`: map, warm-up, gradients, votes. Later steps differ by the released noise alone."""
+    """The test runs the whole of `fit`: map, warm-up, gradients and votes.
+
+    Later steps differ by the released noise alone.
+    """
     plan = planned(small_space, steps=1, teacher_warmup=4, learning_rate=0.05)
     data = records(10, small_space)
     datalens.fit(data, plan, SeededForTests(0), seed=1)
@@ -89,7 +92,7 @@ def test_same_seed_same_bytes_with_test_noise_and_other_noise_differs(
 def test_labels_in_turn_ask_one_fake_of_every_class_before_any_twice(
     monkeypatch, records, small_space, planned, batch
 ):
-    """Three classes: over steps, whatever the batch, counts never differ by more than one."""
+    """With three classes, counts over steps never differ by more than one, for any batch."""
     asked, poll = [], ensemble.Ensemble.poll
     monkeypatch.setattr(
         ensemble.Ensemble,
@@ -102,7 +105,10 @@ def test_labels_in_turn_ask_one_fake_of_every_class_before_any_twice(
 
 
 def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space, planned):
-    """Post-processing: what is noised are all votes, what moves the fakes their low frequencies."""
+    """Smoothing is post-processing.
+
+    All votes get noise, and their low frequencies move the fakes.
+    """
     released, used = [], []
     target, draw = datalens._target, datalens.release
     monkeypatch.setattr(
@@ -119,7 +125,7 @@ def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space,
 def test_votes_are_centred_after_their_noise_and_before_the_threshold(
     small_space, datalens_settings
 ):
-    """What every fake was told alike no longer moves any; thresholds count the rest."""
+    """A vote that all fakes share no longer moves any. Thresholds count the rest."""
     shared, own = np.full((3, 30), 5.0), np.eye(3, 30) * 3 - 1
     settings = datalens_settings(centre_votes=True, threshold=1.5 / 6)
     np.testing.assert_array_equal(datalens._direction(shared, settings, small_space), 0)
@@ -155,7 +161,7 @@ def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalen
 def test_the_map_to_teachers_reads_ids_and_nothing_else(
     monkeypatch, records, small_space, datalens_settings
 ):
-    """Other labels and other pixels under the same ids: the same owners."""
+    """Other labels and other pixels under the same ids have the same owners."""
     owners = []
     real = votes.assign
 

@@ -1,4 +1,4 @@
-"""`datalens` killed and started again: the same bytes, and no step released twice."""
+"""Tests `datalens` killed and started again: the same bytes, and no step released twice."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from pipelines.synthesis.datalens import journal
 
 
 class Killed(SeededForTests):
-    """Seeded noise; the run dies at draw `at`, counted from its own start."""
+    """Draws seeded noise and kills the run at draw `at`, counted from the run's own start."""
 
     def __init__(self, at: int):
         super().__init__(3)
@@ -28,7 +28,7 @@ class Killed(SeededForTests):
 def test_a_killed_run_ends_in_the_same_bytes(
     monkeypatch, tmp_path, records, small_space, planned, as_bytes, kills, stochastic, generator
 ):
-    """Killed before, at and after checkpoints, and more than once."""
+    """The run is killed before, at and after checkpoints, and more than once."""
     monkeypatch.setattr(journal, "EVERY", 4)
     plan = planned(
         small_space, steps=10, teachers=20, stochastic=stochastic, generator_network=generator
@@ -47,7 +47,10 @@ def test_a_killed_run_ends_in_the_same_bytes(
 def test_a_killed_run_never_releases_a_step_twice(
     monkeypatch, tmp_path, records, small_space, planned
 ):
-    """With noise from the operating system: one draw per step over all runs, and the votes of before are used."""
+    """The noise is the operating system's.
+
+    There is one draw per step over all runs, and earlier votes are used.
+    """
     monkeypatch.setattr(journal, "EVERY", 3)
     plan, data = planned(small_space, steps=8), records(12, small_space)
     where, drawn, used = Where(unfinished=tmp_path / "unfinished"), [], []

@@ -1,4 +1,7 @@
-"""Votes are released once, whatever happens in between; checkpoints are whole or absent."""
+"""Tests that votes are released once, whatever happens in between.
+
+Checkpoints are whole or absent.
+"""
 
 import os
 import stat
@@ -23,7 +26,7 @@ def never():
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three steps released."""
+    """Makes a journal with three steps released."""
     path = tmp_path / "unfinished"
     book = Journal(path, SHAPE)
     for step in range(3):

@@ -1,4 +1,7 @@
-"""One ensemble over two processes of torch.distributed: the bytes of one process, whatever happens to checkpoints."""
+"""Tests one ensemble over two processes of torch.distributed.
+
+It has the bytes of one process, whatever happens to checkpoints.
+"""
 
 import os
 import socket
@@ -30,7 +33,7 @@ def shard() -> Images:
 
 @pytest.fixture
 def helper(monkeypatch):
-    """Rank 1, a process of its own; this one is rank 0."""
+    """Starts rank 1 as a process of its own. This process is rank 0."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

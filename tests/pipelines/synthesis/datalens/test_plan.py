@@ -1,4 +1,4 @@
-"""The arithmetic of a `datalens` plan, and its refusals."""
+"""Tests the arithmetic of a `datalens` plan, and its refusals."""
 
 import math
 
@@ -57,7 +57,10 @@ def test_the_planned_steps_spend_exactly_the_budget(epsilon, k, batch, steps):
     ],
 )
 def test_affordable_steps_golden_values(k, batch, a, teachers, steps):
-    """The table's column of exact GDP at epsilon 10. Ours is a = sigma / N = 1: `a` of N teachers is 1 of a N."""
+    """The values are the table's column of exact GDP at epsilon 10.
+
+    Here a = sigma / N = 1, and `a` of N teachers is 1 of a N.
+    """
     block = Datalens(**{**BASE, "top_k": k, "batch": batch, "teachers": round(a * teachers)})
     affordable = datalens.plan(block, BUDGET, MNIST).statement.details[
         "steps_affordable_at_sigma_N_1"

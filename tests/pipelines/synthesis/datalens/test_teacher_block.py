@@ -1,4 +1,6 @@
-"""Stacked teachers: equal to a plain loop, and isolated from each other's records bit for bit."""
+"""Tests stacked teachers: equal to a plain loop, and isolated from each other's records bit for
+bit.
+"""
 
 import numpy as np
 import pytest
@@ -54,7 +56,10 @@ def data(records):
 
 @pytest.fixture
 def owner():
-    """Teacher 5 has one record only, the first of the shard; teacher 6 none."""
+    """Returns each record's teacher.
+
+    Teacher 5 has one record only, the first of the shard, and teacher 6 has none.
+    """
     return np.array([5, *(np.arange(19) % 5)])
 
 
@@ -71,7 +76,9 @@ def ballots_of(crowd: teacher_block.Block, step: int) -> torch.Tensor:
 @pytest.mark.parametrize("wrong_labels", [True, False])
 @pytest.mark.parametrize("name", TEACHERS)
 def test_stacked_teachers_equal_a_plain_loop_over_modules(data, owner, name, wrong_labels):
-    """One nn.Module and one torch.optim.Adam per teacher, fed the same batches, for several steps."""
+    """The oracle has one nn.Module and one torch.optim.Adam per teacher, fed the same batches, for
+    several steps.
+    """
     crowd = build(data, owner, name=name, learning_rate=1e-3, wrong_labels=wrong_labels)
     modules = [network(name) for _ in range(COUNT)]
     for teacher, module in enumerate(modules):
@@ -185,8 +192,11 @@ def test_removing_a_record_changes_its_own_teacher_and_no_other_bit(data, owner,
 def test_editing_a_record_changes_its_own_teacher_and_no_other_bit(
     data, owner, record, learning_rate
 ):
-    """Even where training diverges: at the second rate a black image stays finite and a white one does not, and
-    0 x NaN would carry the difference into a teacher that only masks its loss."""
+    """This holds even if training diverges.
+
+    At the second rate a black image stays finite and a white one does not. 0 x NaN would carry the
+    difference into a teacher that only masks its loss.
+    """
     worlds = []
     for level in (0, 255):
         images, labels = data.images.copy(), data.labels.copy()

@@ -1,4 +1,6 @@
-"""One teacher's vote: its form, its sensitivity by brute force, its expectation, and which record reaches whom."""
+"""Tests one teacher's vote: its form, its sensitivity by brute force, its expectation, and which
+record reaches which teacher.
+"""
 
 import itertools
 import math
@@ -31,7 +33,10 @@ def generator(seed: int = 0) -> torch.Generator:
 def test_a_vote_has_exactly_k_entries_of_one_in_magnitude(
     seed, d, size, clip, stochastic, spoil, data
 ):
-    """Whatever the gradient: the sensitivity must not hang on its being finite or different from zero."""
+    """This holds for any gradient.
+
+    The sensitivity must not depend on its being finite or different from zero.
+    """
     k = data.draw(st.integers(1, d))
     gradients = torch.randn(2, 3, d, generator=generator(seed)) * size
     if spoil is not None:
@@ -47,7 +52,7 @@ def test_a_vote_has_exactly_k_entries_of_one_in_magnitude(
 
 @pytest.mark.parametrize("d, k", [(1, 1), (3, 1), (3, 2), (3, 3), (4, 2)])
 def test_the_largest_distance_between_two_votes_is_two_root_k(d, k):
-    """Brute force over all votes that a grid of gradients can produce."""
+    """The oracle is brute force over all votes that a grid of gradients can produce."""
     grid = torch.tensor(list(itertools.product([-2.0, -1.0, 1.0, 2.0], repeat=d)))
     possible = votes.vote(grid, top_k=k, generator=generator(), **PLAIN).unique(dim=0).double()
     assert len(possible) == math.comb(d, k) * 2**k
@@ -57,7 +62,9 @@ def test_the_largest_distance_between_two_votes_is_two_root_k(d, k):
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_the_sum_over_teachers_moves_by_two_root_k_b_when_one_teacher_changes(batch):
-    """Brute force over one teacher's ballots on a batch, between teachers that do not change."""
+    """The oracle is brute force over one teacher's ballots on a batch, between teachers that do not
+    change.
+    """
     d, k = 2, 1
     grid = torch.tensor(list(itertools.product([-2.0, -1.0, 1.0, 2.0], repeat=d)))
     single = votes.vote(grid, top_k=k, generator=generator(), **PLAIN).unique(dim=0)
@@ -169,7 +176,7 @@ def test_signal_to_noise_is_estimated_from_noisy_sums_alone(signal):
 
 @pytest.mark.parametrize("shape, cutoff", [((4, 5, 2), 3), ((3, 3, 1), 1), ((2, 6, 1), 4)])
 def test_smoothing_projects_on_the_low_cosines_of_each_channel(shape, cutoff):
-    """Against plain sums over an explicit basis of cosines."""
+    """The oracle is plain sums over an explicit basis of cosines."""
     height, width, channels = shape
     noisy = np.random.default_rng(0).normal(size=(3, channels * height * width))
     expected = np.zeros_like(noisy)

@@ -1,4 +1,4 @@
-"""For tests over a real network: a project, and the proof that nothing of it is left running."""
+"""Makes a project for tests over a real network, and checks that nothing of it is left running."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def project(_checkout, tmp_path_factory):
 
 @pytest.fixture
 def inside(project, monkeypatch):
-    """In the project's folder; afterwards nothing that was started there is left."""
+    """Enters the project's folder. Afterwards nothing that was started there may be left."""
     import network
 
     monkeypatch.chdir(project.path)

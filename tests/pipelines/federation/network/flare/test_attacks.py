@@ -1,4 +1,6 @@
-"""Dishonest members of the network: a foreign certificate, a server whose own policy lets everything pass."""
+"""Tests dishonest members of the network: a foreign certificate, and a server whose own policy
+allows everything.
+"""
 
 import contextlib
 import json
@@ -56,8 +58,11 @@ KINDS = ("a class that is not allowed", "code that comes with the job")
 
 
 def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch):
-    """A dishonest server, whose own policy lets everything pass. The clients' own must not, without our deployer's
-    help; c2 is the control, whose owner lets everything pass, too."""
+    """The server is dishonest, and its own policy allows everything.
+
+    The clients' own policy must not, even without our deployer's help. c2 is the control, whose
+    owner allows everything, too.
+    """
     params, work = within(config.load(), on_loss="skip"), project.path / ".scratch/nvflare/evil"
     own, homes = submit.laid_out(params, [PPPFL], work)
     for client in CLIENTS:
@@ -108,8 +113,12 @@ REFUSED = ("invalid_request", "NVFLARE_ERROR: the job's name is none")
 
 
 def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, monkeypatch):
-    """What the server's own process, and another client's, send NVFlare's cells beside the job. The control is c2,
-    whose owner took our launcher and deployer out: what c0 refuses, c2 answers and does."""
+    """The server's own process, and another client's, send messages to NVFlare's cells beside the
+    job.
+
+    The control is c2, whose owner took our launcher and deployer out. c2 answers and does what c0
+    refuses.
+    """
     params, work, told = config.load(), project.path / ".scratch/nvflare/hostile", tmp_path / "told"
     monkeypatch.setenv("HOSTILE", str(told))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
@@ -194,7 +203,7 @@ def within_seconds(patience: float, happened) -> None:
 
 
 def changed(kit, name: str, change) -> None:
-    """`change` on one of a participant's own files."""
+    """Applies `change` to one of a participant's own files."""
     file = kit / "local" / name
     content = json.loads(file.read_text())
     change(content)

@@ -1,4 +1,4 @@
-"""Losing clients, without a network: proxies that answer, refuse, die or lie."""
+"""Tests losing clients, without a network: proxies that answer, refuse, die or lie."""
 
 import math
 import re
@@ -27,7 +27,10 @@ ANSWER = {"arrays": {"w": np.zeros(2, np.float32)}, "scalars": {"images": 3}}
 
 
 class Proxy:
-    """answer: what `update` returns; an exception is raised, an Event is waited for."""
+    """Stands for a client. answer: what `update` returns.
+
+    An exception is raised, and an Event is waited for.
+    """
 
     def __init__(self, answer=ANSWER, alive: bool = True):
         self.answer, self.is_alive, self.backend = answer, alive, self
@@ -159,7 +162,9 @@ def test_the_jobs_own_abort_reaches_every_call():
 
 
 class Trained(Proxy):
-    """A client that answers each round with weights of one value, and says how many images and steps it had."""
+    """Is a client that answers each round with weights of one value, and says how many images and
+    steps it had.
+    """
 
     def __init__(self, value: float, **said):
         super().__init__()

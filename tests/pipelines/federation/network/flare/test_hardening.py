@@ -1,4 +1,4 @@
-"""What a client answers and deploys, without a network; test_attacks asks over one."""
+"""Tests what a client answers and deploys, without a network. test_attacks does so over one."""
 
 import io
 import json
@@ -66,7 +66,7 @@ def test_any_other_is_not(more):
 
 
 def with_member(name: str, content: bytes = b"", **facts) -> bytes:
-    """Our job with one member more, of which the archive says what is asked for."""
+    """Returns our job with one more member, which the archive describes as given."""
     whole = io.BytesIO(zipped(OURS))
     with zipfile.ZipFile(whole, "a", zipfile.ZIP_DEFLATED) as archive:
         member = zipfile.ZipInfo(name)
@@ -79,14 +79,14 @@ def with_member(name: str, content: bytes = b"", **facts) -> bytes:
 
 
 def damaged() -> bytes:
-    """Our job with one byte of a member changed, so that its check sum is another."""
+    """Returns our job with one byte of a member changed, so that its check sum is another."""
     whole = bytearray(zipped(OURS))
     whole[whole.index(b"format_version")] ^= 1
     return bytes(whole)
 
 
 def smaller_than_it_is() -> bytes:
-    """A member of two megabytes whose size the archive gives as ten bytes."""
+    """Returns an archive with a member of two megabytes whose size it gives as ten bytes."""
     signature = "config/.__nvfl_sig.json"
     whole = bytearray(with_member(signature, bytes(2 * 2**20)))
     at = whole.rindex(b"PK\x01\x02")
@@ -156,7 +156,7 @@ def test_a_job_whose_name_leads_elsewhere_is_not(name):
 
 @pytest.fixture
 def narrowed_here(monkeypatch):
-    """As in a client's processes, until the test is over."""
+    """Restricts this process as a client's processes, until the test is over."""
     for owner, name in (
         (ClientRequestProcessors, "request_processors"),
         (AdminCommands, "commands"),

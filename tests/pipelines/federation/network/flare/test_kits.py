@@ -1,4 +1,6 @@
-"""What a kit lets its owner's machine be asked for, and the commands that make and start kits."""
+"""Tests what a kit lets others ask of its owner's machine, and the commands that make and start
+kits.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Another member's text is text in this member's log."""
+"""Tests that another member's text stays text in this member's log."""
 
 import logging
 

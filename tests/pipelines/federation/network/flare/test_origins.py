@@ -1,4 +1,4 @@
-"""Whose name a message may bear, without a network; test_attacks poses over one."""
+"""Tests whose name a message may bear, without a network. test_attacks poses over one."""
 
 import logging
 from types import SimpleNamespace
@@ -91,7 +91,9 @@ def test_no_client_bears_anothers_name(how):
 @pytest.mark.parametrize("registered", [{"T1": "c1"}, {}], ids=["registered", "after quit"])
 @pytest.mark.parametrize("origin", ["c1", "c1.J1"])
 def test_a_client_bears_its_own(origin, registered):
-    """Also with a token that is not registered: its heartbeat registers it again."""
+    """This also holds with a token that is not registered, because its heartbeat registers it
+    again.
+    """
     assert passes(message(origin, "c1"), registered, guarded=True)
 
 
@@ -122,7 +124,7 @@ def test_the_certificate_of_a_connection_says_who_sends(origin, certificate, its
 
 
 def test_what_nvflare_lets_by_unchecked_is_checked_too():
-    """A client's registration needs no token, and a farewell to the server none either."""
+    """A client's registration needs no token, and neither does a farewell to the server."""
     for topic, channel in (
         ("register", CellChannel.SERVER_MAIN),
         (CellChannelTopic.Bye, CellChannel.CELLNET),

@@ -1,4 +1,7 @@
-"""What comes of a run over the network, and what crosses it: real server and clients over mutual TLS on loopback."""
+"""Tests the result of a run over the network, and what crosses it.
+
+Real server and clients use mutual TLS on loopback.
+"""
 
 import contextlib
 import json
@@ -30,7 +33,9 @@ SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL]
 
 @pytest.fixture(scope="module")
 def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
-    """({run: what came of it over the network}, all that crossed, {client: its ledger's mechanisms})."""
+    """Returns ({run: its result over the network}, all that crossed, {client: its ledger's
+    mechanisms}).
+    """
     tap, work = tmp_path_factory.mktemp("tap"), project.path / ".scratch/nvflare/runs"
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
         patch.setenv("TAP", str(tap))
@@ -69,7 +74,10 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
 
 
 def test_noisy_training_gives_the_same_weights(runs):
-    """To the last bits of a float: in one process lots of one to three records, which share passes, round otherwise."""
+    """They are equal to the last bits of a float.
+
+    In one process lots of one to three records share passes and round otherwise.
+    """
     train_dp_baseline.run(
         config.load(), "own", "dpsgd"
     )  # in this process, with the same noise for tests
@@ -114,8 +122,10 @@ def test_no_private_image_crosses(runs, project):
 def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
     project, monkeypatch, tmp_path, runs
 ):
-    """`remote`: what runs elsewhere is found by the submitter's kit, whose owner has everybody's card and no image;
-    each client's params.yaml names itself only."""
+    """In `remote` mode the submitter's kit finds what runs elsewhere.
+
+    The submitter has everybody's card and no image. Each client's params.yaml names itself only.
+    """
     params, work = config.load(), project.path / ".scratch/nvflare/remote"
     own, homes = submit.laid_out(params, [PPPFL], work)
 

@@ -1,4 +1,6 @@
-"""Stages over the network as users run them: when all goes well, when a client dies, when the user gives up."""
+"""Tests stages over the network as users run them: when all goes well, when a client dies, when the
+user gives up.
+"""
 
 import json
 import os
@@ -24,7 +26,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
 
 def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Popen:
-    """meta_train as users run it, over the network, until every client has begun."""
+    """Starts meta_train as users run it, over the network, and waits until every client has begun."""
     project.edit(
         lambda p: (
             p["federation"].update(engine="nvflare", on_loss=on_loss),
@@ -57,7 +59,7 @@ def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Pop
 
 
 def kill(project: Project, client: str) -> None:
-    """Its process and the job's, at once."""
+    """Kills the client's process and the job's, at once."""
     for number in processes._working_in(
         project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/homes"
     ):
