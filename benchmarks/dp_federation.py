@@ -31,9 +31,11 @@ from pipelines.config.values import Block
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
-from pipelines.federation import noisy_run
+from pipelines.federation.algorithms import base
 from pipelines.federation.core.messages import Payload
+from pipelines.federation.dp.noisy_task import NoisyTask
 from pipelines.federation.dp.public import Public
+from pipelines.federation.inprocess import in_process
 from pipelines.files import standard
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy
@@ -74,7 +76,7 @@ def conditions(params: config.Params, dataset: str, case: Case) -> dict:
     settings = settings_of(params, dataset, case)
     content = {
         **settings.model_dump(),
-        "version": noisy_run.family(settings).VERSION,
+        "version": base.load(case.algorithm).VERSION,
         "budget": [case.epsilon, DELTA],
         "public": PUBLIC,
     }
@@ -126,24 +128,26 @@ def measure(
     profile = params.profiles[dataset].model_copy(update={"classifier": settings.network})
     model = classifier.new(profile, seeds.derive(seed, "init"), activation=settings.activation)
     accounts, weights = _begun(params, dataset, case, settings, data, model, seed)
-    module = noisy_run.family(settings)
-    source = OsEntropy()
-    clients = {}
-    for client, records in data.items():
-        network = _copy(profile, settings)
-        clients[client] = module.Client(network, records, accounts[client], source)
-    engine = module.engine(clients)
-    public_validation = Public(_copy(profile, settings), public)
-    state = module.start(weights, settings, public_validation, len(data))
+    algorithm = base.load(case.algorithm)
+    task = NoisyTask(
+        build=lambda: _copy(profile, settings),
+        data=data,
+        accounts=accounts,
+        sources=dict.fromkeys(data, OsEntropy()),
+        public=Public(_copy(profile, settings), public),
+        weights=weights,
+    )
+    engine = in_process(algorithm, task, settings)
+    state = algorithm.server(task, settings)
     account = accounts[CLIENTS[0]]
     reads = _reads(case, settings, dataset)
     readings = []
     last_round = 0
     for number in tqdm(range(1, settings.rounds + 1), desc=NAME, disable=None, mininterval=1):
-        replies = engine.call(Payload(state.sent, {"round": number, **state.asked}))
+        replies = engine.call(Payload(state.broadcast, {"round": number, **state.instructions}))
         if not replies:
             break
-        state = module.step(state, replies)
+        state = algorithm.server_step(state, replies)
         last_round = number
         if account.steps in reads:
             epsilon = reads[account.steps]
@@ -223,7 +227,7 @@ def _begun(
     seed: int,
 ) -> tuple[dict[str, Any], State]:
     """Returns each client's account, and the weights before the first round."""
-    new_account = noisy_run.family(settings).account
+    new_account = base.load(case.algorithm).new_account
     accounts = {}
     start = settings.warm_start
     if not start:

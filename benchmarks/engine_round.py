@@ -18,14 +18,14 @@ from benchmarks.common import publish
 from pipelines import config
 from pipelines.federation.algorithms import fedavg
 from pipelines.federation.core import rounds
-from pipelines.federation.core.messages import Payload, Server
+from pipelines.federation.core.messages import COUNT, Payload, ServerState, any_bounds
 from pipelines.federation.inprocess import InProcess
 from pipelines.federation.network.flare import names, submit
 from pipelines.federation.network.flare import server as served
 from pipelines.federation.network.flare.client import Client, told
 from pipelines.federation.network.flare.engine import Carrier
-from pipelines.federation.network.gate import TOLD, Gate
-from pipelines.federation.run_spec import Run
+from pipelines.federation.network.gate import Gate
+from pipelines.federation.run_spec import RunSpec
 from pipelines.files import read_json, write_json
 from pipelines.training.tensors import State
 
@@ -35,7 +35,7 @@ ROUNDS = 5
 # Number of arrays of the weights, as many as a small network has.
 LAYERS = 8
 CLIENTS = 3
-RUN = Run("digits", "fedavg", "dp_moments")
+RUN = RunSpec("digits", "fedavg", "dp_moments")
 
 
 def weights(megabytes: int) -> State:
@@ -50,13 +50,17 @@ def weights(megabytes: int) -> State:
 
 def gate(megabytes: int) -> Gate:
     """Returns the gate of a client that sends back the weights that it receives."""
-    return Gate(lambda payload: Payload(payload.arrays, {"images": 1}), weights(megabytes), ROUNDS)
+
+    def update(payload: Payload) -> Payload:
+        return Payload(payload.arrays, {"images": 1})
+
+    return Gate(update, weights(megabytes), ROUNDS, {"images": COUNT})
 
 
 def seconds(engine, megabytes: int) -> float:
     """Returns the seconds per round over an engine."""
     history = rounds.run(
-        Server(weights(megabytes)),
+        ServerState(weights(megabytes)),
         fedavg.server_step,
         engine,
         rounds=ROUNDS,
@@ -83,7 +87,7 @@ class Relay(served.Server):
     def main(self) -> None:
         """Measures all sizes and writes {size: seconds per round} into the job's folder."""
         clients = {proxy.name: proxy for proxy in collab.clients}
-        carrier = Carrier(clients, config.load().federation, {"images": TOLD["images"]})
+        carrier = Carrier(clients, config.load().federation, any_bounds({"images": COUNT}))
         per_round = {}
         for megabytes in MEGABYTES:
             carrier.ask("begin", names={"megabytes": megabytes}, pool={})

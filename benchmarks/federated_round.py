@@ -30,9 +30,10 @@ from pipelines import config, methods
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
-from pipelines.federation.core import task as tasks
+from pipelines.federation.algorithms import base
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.core.task import Task
+from pipelines.federation.inprocess import in_process
 from pipelines.training.classifier import batches
 from pipelines.training.tensors import tensors
 
@@ -104,13 +105,13 @@ class Round:
     """Makes one round of an algorithm over all clients, each time from the same start."""
 
     def __init__(self, name: str, settings: Block, task: Task):
-        self.module = tasks.algorithm(methods.module(name))
-        self.engine = tasks.in_process(self.module, task, settings, tasks.extra(self.module, task))
+        self.module = base.load(name)
+        self.engine = in_process(self.module, task, settings)
         self.server = self.module.server(task, settings)
 
     def __call__(self) -> None:
         """Makes the round."""
-        replies = self.engine.call(Payload(self.server.sent, {"round": 1}))
+        replies = self.engine.call(Payload(self.server.broadcast, {"round": 1}))
         self.module.server_step(self.server, replies)
 
 

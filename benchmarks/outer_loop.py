@@ -27,7 +27,8 @@ from pipelines.config.training import Meta
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
-from pipelines.federation.core.task import Task, federate
+from pipelines.federation.core.task import Task
+from pipelines.federation.inprocess import federate
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release

@@ -43,8 +43,8 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp import dpsgd_server
-from pipelines.federation.dp.accounts import account
 from pipelines.federation.dp.public import Public
+from pipelines.federation.inprocess import engine_of
 from pipelines.files import write_text
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.per_sample import Lot, clipped, clipped_sum, scaled_sum, scaled_sums
@@ -239,15 +239,15 @@ def round_over_gradients(params: config.Params, repeats: int, public: int = 0) -
     public_validation = Public(build(), data[np.arange(public)]) if public else None
     clients = {}
     for number in range(CLIENTS):
-        client_account = account(2.0, 1e-5, settings)
+        client_account = dpsgd.new_account(2.0, 1e-5, settings)
         clients[f"c{number}"] = dpsgd.Client(build(), data, client_account, OsEntropy())
-    engine = dpsgd.engine(clients)
+    engine = engine_of(dpsgd, clients, settings)
     state = dpsgd_server.start(state_of(build()), settings, public_validation, CLIENTS)
     model = build()
     images, labels = lot(RECORDS, 28, 1)
 
     def make_round() -> None:
-        dpsgd_server.step(state, engine.call(Payload(state.sent, state.asked)))
+        dpsgd_server.step(state, engine.call(Payload(state.broadcast, state.instructions)))
 
     round_seconds = []
     gradient_seconds = []

@@ -114,11 +114,11 @@ def _noisy_blocks(params: Params, run: Run) -> dict:
     if not algorithms:
         return {}
     # This import takes seconds for torch, which a refusal need not wait for.
-    from pipelines.federation import noisy_run
+    from pipelines.federation.algorithms import base
 
     versions = {}
     for name in algorithms:
-        versions[name] = noisy_run.family(params.training(run.dataset, name)).VERSION
+        versions[name] = base.load(name).VERSION
     return {
         "public_fraction": params.public_fraction(run.dataset),
         "noisy": _trainings(params, run, algorithms),

@@ -5,11 +5,16 @@ AT_HOME = ("local", "random_init")  # nothing is sent
 ON_REAL_DATA = ("fedavg_real", "pppfl_real")
 # Without rounds: whoever holds all synthetic sets trains, or each client alone.
 AT_ONE_PLACE = ("single", "pooled")
+# The module in `federation/algorithms` of a method that has none of its own name.
 MODULES = {
     "fedmeta": "pppfl",
     "pppfl_paper": "pppfl",
     "fedavg_real": "fedavg",
     "pppfl_real": "pppfl",
+    "dpsgd_warm": "dpsgd",
+    "adap": "dpsgd",
+    "agn": "dpsgd",
+    "ali": "dpsgd",
 }
 
 

@@ -11,14 +11,14 @@ from pipelines.federation.algorithms import pppfl
 from pipelines.federation.core.rounds import History
 from pipelines.federation.engine import on_synthetic
 from pipelines.federation.home import results
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder, write_csv, write_json
 from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
     settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
-    planned = Run(dataset, "pppfl", generator)
+    planned = RunSpec(dataset, "pppfl", generator)
     privacy = {
         **exports.privacy(*of),
         "releases": exports.releases(*of),
@@ -45,7 +45,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     print(verdict.told(f"{dataset} pppfl/{generator}"), end="")
 
 
-def _health(params: Params, run: Run, history: History) -> health.Health:
+def _health(params: Params, run: RunSpec, history: History) -> health.Health:
     """Returns the verdict on the last model, by the exported sets, or by its weights where a server has none."""
     sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
     task, settings = run.task(params, sets), run.settings(params)

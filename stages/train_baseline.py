@@ -20,7 +20,7 @@ from pipelines.federation.core.rounds import History
 from pipelines.federation.core.task import Task, of_clients
 from pipelines.federation.engine import on_synthetic
 from pipelines.federation.home import fine_tuning, results
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder
 from stages.cli import main
 
@@ -106,7 +106,7 @@ def _carried(
     """The run's rounds over a network. In this process it has its task at hand, and bounds never leave it."""
     if params.federation.engine == "inprocess" or not methods.has_rounds(algorithm):
         return None
-    return partial(on_synthetic, params, Run(dataset, algorithm, generator))
+    return partial(on_synthetic, params, RunSpec(dataset, algorithm, generator))
 
 
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:

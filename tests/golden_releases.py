@@ -13,14 +13,13 @@ from types import SimpleNamespace
 from pipelines.config.data import Augmentation
 from pipelines.config.dp import DpBaselines
 from pipelines.config.generators import GENERATORS, DpMoments
-from pipelines.federation import noisy_run
+from pipelines.federation.algorithms import base as algorithms
 from pipelines.federation.noisy_release import entry
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, dp_moments, warm_start
 from pipelines.synthesis import release as releasing
-from stages import train_dp_baseline
 
 GOLDEN = Path(__file__).parent / "golden"
 EPSILON = 2.0
@@ -59,21 +58,21 @@ def of_noisy_training(name: str, settings: dict) -> Release:
         classifier="mlp",
         augmentation=Augmentation.model_validate(WARPS),
     )
-    family = noisy_run.family(settings)
+    algorithm = algorithms.load(name)
     start = None
     before = ()
     delta = DELTA
     if settings.warm_start:
         moments = DpMoments.model_validate(frozen_settings()["dp_moments"])
         plan = warm_start.plan(moments, EPSILON, DELTA, settings.warm_start.share, SPACE)
-        start = train_dp_baseline._start(profile, plan)
+        start = warm_start.parameters(plan, profile.augmentation)
         before = warm_start.steps(plan)
         delta = warm_start.continuous(DELTA)
-    account = family.account(EPSILON, delta, settings, before)
+    account = algorithm.new_account(EPSILON, delta, settings, before)
     return entry(
         name,
-        family.VERSION,
-        family.IDENTITY | dp_moments.IDENTITY.below("start"),
+        algorithm.VERSION,
+        algorithm.IDENTITY | dp_moments.IDENTITY.below("start"),
         account.statement(OsEntropy(), DELTA),
         account.cost,
         data=["the records of a", "the records of b"],

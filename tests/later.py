@@ -27,14 +27,14 @@ from pipelines.config.values import Block
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.federation import noisy_run
+from pipelines.federation.algorithms import base as algorithms
 from pipelines.federation.algorithms import pppfl
+from pipelines.federation.algorithms.nbafl import Sound
 from pipelines.federation.dp import optimisers
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.clipping import Clip
 from pipelines.federation.dp.local_steps import Facts, following
-from pipelines.federation.dp.nbafl_account import Sound
-from pipelines.federation.dp.noise_control import next_factor
+from pipelines.federation.dp.noise_schedule import next_factor
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import base, dp_moments, neural, warm_start
 from pipelines.synthesis.base import Plan
@@ -188,10 +188,10 @@ def _noisy(params: Params, dataset: str, name: str, clients: list[str]) -> None:
         settings.activation,
     )
     for client in clients:
-        account = _account(params, dataset, client, settings)
+        account = _account(params, dataset, name, client)
         _noise(account.first, account.epsilon)
         if isinstance(account, Sound):
-            _noise(account.deviation, account.epsilon)
+            _noise(account.noise_stddev, account.epsilon)
         json.dumps(account.cost)
         if account.claim < 0 or math.isnan(account.claim):
             raise Failed(f"a claim of {account.claim}")
@@ -199,15 +199,16 @@ def _noisy(params: Params, dataset: str, name: str, clients: list[str]) -> None:
             _dpsgd(settings, account)
 
 
-def _account(params: Params, dataset: str, client: str, settings: Block) -> Account:
+def _account(params: Params, dataset: str, name: str, client: str) -> Account:
+    settings = params.training(dataset, name)
     epsilon, delta = params.budget(client)
     if not settings.warm_start:
-        return noisy_run.family(settings).account(epsilon, delta, settings)
+        return algorithms.load(name).new_account(epsilon, delta, settings)
     share = settings.warm_start.share
     space = public_space(params.profiles[dataset])
     moments = warm_start.plan(params.generator(dataset, "dp_moments"), epsilon, delta, share, space)
     try:
-        return noisy_run.family(settings).account(
+        return algorithms.load(name).new_account(
             epsilon, warm_start.continuous(delta), settings, warm_start.steps(moments)
         )
     except ValueError as error:
@@ -219,7 +220,7 @@ def _dpsgd(settings: Dpsgd, account: Account) -> None:
     account.take(1)
     multiplier = account.noise_multiplier
     clip = Clip(settings)
-    deviation = clip.deviation(multiplier)
+    deviation = clip.noise_stddev(multiplier)
     _noise(deviation, account.epsilon)
     model = nn.Linear(2, 2)
     spread = deviation / settings.expected_lot

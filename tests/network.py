@@ -6,14 +6,14 @@ from pathlib import Path
 from project import Project
 
 from pipelines.federation.network.flare import processes
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 
 GENERATOR = "dp_moments"
 CLIENTS = ["c0", "c1", "c2"]
 PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (
-    Run("own", method, GENERATOR) for method in ("pppfl", "fedavg", "scaffold", "sda_fl")
+    RunSpec("own", method, GENERATOR) for method in ("pppfl", "fedavg", "scaffold", "sda_fl")
 )
-NOISY = Run("own", "dpsgd")
+NOISY = RunSpec("own", "dpsgd")
 
 
 def three_clients(params: dict) -> None:

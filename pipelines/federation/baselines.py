@@ -13,7 +13,8 @@ from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.federation.core.rounds import History
-from pipelines.federation.core.task import Task, federate
+from pipelines.federation.core.task import Task
+from pipelines.federation.inprocess import federate
 from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of, with_state
 
@@ -47,9 +48,7 @@ def trained(
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = (
-        carried() if carried else federate(methods.module(algorithm), task, settings, unfinished)
-    )
+    history = carried() if carried else federate(algorithm, task, settings, unfinished)
     return {
         algorithm: Trained(
             [dict.fromkeys(task.data, model) for model in history.models], history.cost

@@ -3,18 +3,21 @@
 import importlib
 from pathlib import Path
 
-from pipelines import methods
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
-from pipelines.federation.core.rounds import Carried, History
-from pipelines.federation.core.task import federate
-from pipelines.federation.run_spec import Run
+from pipelines.federation.core.rounds import History, NetworkRun
+from pipelines.federation.inprocess import federate
+from pipelines.federation.run_spec import RunSpec
 
 
-def on_synthetic(params: Params, run: Run, unfinished: Path | None = None) -> History:
-    """A run on the clients' exported sets, by the engine of the parameters; in this process it goes on where it was
-    killed, from what lies in `unfinished`.
+def on_synthetic(params: Params, run: RunSpec, unfinished: Path | None = None) -> History:
+    """Runs a method on the clients' exported sets, by the engine of the parameters.
+
+    Args:
+        params: of the project.
+        run: the method, data set and generator.
+        unfinished: where a killed run in this process left what it had.
 
     Raises:
         UserError: a network's run failed.
@@ -23,14 +26,13 @@ def on_synthetic(params: Params, run: Run, unfinished: Path | None = None) -> Hi
         data = exports.images(
             run.dataset, list(params.clients), run.generator, params.profiles[run.dataset]
         )
-        return federate(
-            methods.module(run.method), run.task(params, data), run.settings(params), unfinished
-        )
+        return federate(run.method, run.task(params, data), run.settings(params), unfinished)
     return networked(params, run).history
 
 
-def networked(params: Params, run: Run) -> Carried:
-    """
+def networked(params: Params, run: RunSpec) -> NetworkRun:
+    """Runs all rounds over NVFlare.
+
     Raises:
         UserError: NVFlare is not installed; or the run failed.
     """
@@ -40,4 +42,4 @@ def networked(params: Params, run: Run) -> Carried:
         raise UserError(
             f"federation.engine is 'nvflare', which needs the extra `flare`: {error}."
         ) from None
-    return flare.carried(params, run)
+    return flare.run_over_network(params, run)

@@ -2,7 +2,10 @@
 
 import hashlib
 
+from pipelines import releases
+from pipelines.config import Params
 from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.statement import Statement
 
@@ -49,3 +52,24 @@ def entry(
         statement=statement.as_dict(),
         identity=identity,
     )
+
+
+def facts(params: Params, records: dict[str, Images], public: Images) -> list[str]:
+    """Returns what tells this joint release from another.
+
+    A reply depends on everyone's records and noise, by the model that was broadcast. If one of these
+    facts changes, all clients release anew.
+
+    Args:
+        params: budgets and the engine.
+        records: every client's private records.
+        public: the server's images.
+    """
+    clients = [
+        f"{client} {releases.digest(records[client])} {params.budget(client)}"
+        for client in sorted(records)
+    ]
+    network = []
+    if params.federation.engine != "inprocess":
+        network.append(f"over a network, {params.federation.on_loss} on loss")
+    return [*clients, releases.digest(public), *network]

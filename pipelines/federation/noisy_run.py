@@ -1,97 +1,267 @@
-"""A whole run of a noisy federation over clients in this process, into the ledger's store."""
+"""A noisy run by the parameters: its network, accounts and noise, assembled in one place.
 
-import time
-from collections.abc import Callable
-from functools import partial
+The stage, the server and the clients of a network all build their part of a run from `NoisyRun`.
+"""
+
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
 from torch import nn
 
-from pipelines.config.dp import Nbafl
-from pipelines.config.values import Block
+from pipelines import paths, release_store, releases, seeds
+from pipelines.config import Params, looks_at_images
+from pipelines.config.values import Block, mistake
+from pipelines.datasets import labelled_images
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation.algorithms import dpsgd, nbafl
-from pipelines.federation.core import checkpoints, rounds
+from pipelines.federation import health, noisy_release, noisy_training
+from pipelines.federation.algorithms import base
+from pipelines.federation.algorithms.noisy_base import NoisyAlgorithm
+from pipelines.federation.core.rounds import NetworkRun
 from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.noisy_task import NoisyTask
 from pipelines.federation.dp.public import Public
-from pipelines.federation.home import results
-from pipelines.files import write_csv, write_json
+from pipelines.federation.health import Health
+from pipelines.privacy import noise
+from pipelines.privacy.accounting import Steps
+from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
-from pipelines.training.tensors import State
-
-# beside the models in the store: a later run makes nothing to tell of
-COST, LOG, SPENT = "cost.json", "log.csv", "spent.json"
+from pipelines.training import classifier
+from pipelines.training.tensors import State, device, state_of
 
 
-def family(settings: Block) -> ModuleType:
-    """Of an algorithm: VERSION, account, Client, start, step, and the engine of clients in one process."""
-    return nbafl if isinstance(settings, Nbafl) else dpsgd
+class Start(Protocol):
+    """Declares what a run may start from: images that every client releases for it.
 
-
-def train(
-    data: dict[str, Images],
-    accounts: dict[str, Account],
-    sources: dict[str, Noise],
-    build: Callable[[], nn.Module],
-    first: Callable[[], tuple[State, int]],
-    public: Images,
-    folder: Path,
-    unfinished: Path | None = None,
-) -> None:
-    """Fills `folder`: the last global model, its cost, what every round told, what each client spent.
-
-    All of it is post-processing of noisy steps, or of them and `public`, the server's images, which may be none.
-    first: makes the weights before the first round, free of the records or paid for ahead of it (`Account.before`), and
-    says how many bytes of images clients sent for it.
-    unfinished: where a run that was killed goes on from: private, and of this very release alone, so that what was
-    drawn before is not drawn again.
+    Attributes:
+        identity: which parameters of that release are facts.
     """
-    journal = checkpoints.Journal(unfinished, stamp=checkpoints.stamp() if unfinished else "")
-    weights, sent, seconds, places = journal.once(partial(_timed, first, sources))
-    for client, place in places.items():
-        sources[client].move_to(place)
-    settings = next(iter(accounts.values())).settings
-    module = family(settings)
-    clients = {
-        client: module.Client(build(), own, accounts[client], sources[client])
-        for client, own in data.items()
-    }
-    start = module.start(
-        weights, settings, Public(build(), public) if len(public) else None, len(clients)
-    )
-    name = module.__name__.rpartition(".")[2]
-    history = rounds.run(
-        start,
-        module.step,
-        module.engine(clients),
-        rounds=settings.rounds,
-        name=name,
-        last_alone=True,
-        journal=journal,
-    )
-    cost = history.cost
-    cost |= {"bytes_up": cost["bytes_up"] + sent, "seconds": cost["seconds"] + seconds}
-    keep(folder, history, cost, {client: its.spent() for client, its in accounts.items()})
+
+    identity: Identity
+
+    def delta(self, delta: float) -> float:
+        """Returns what is left of a client's delta for the run's own steps."""
+
+    def before(self, client: str) -> tuple[Steps, ...]:
+        """Returns what the release costs, as steps of the run's account."""
+
+    def parameters(self, client: str) -> dict:
+        """Returns the release's parameters, by which the ledger tells two starts apart."""
+
+    def weights(
+        self, model: nn.Module, records: dict[str, Images], sources: dict[str, Noise]
+    ) -> tuple[State, int]:
+        """Makes the release, and returns the weights it trains and the bytes that were sent."""
 
 
-def _timed(
-    first: Callable[[], tuple[State, int]], sources: dict[str, Noise]
-) -> tuple[State, int, float, dict]:
-    """What `first` makes, in how many seconds, and where streams of test noise are after it."""
-    began = time.perf_counter()
-    weights, sent = first()
-    return (
-        weights,
-        sent,
-        time.perf_counter() - began,
-        {client: its.position for client, its in sources.items()},
-    )
+@dataclass(frozen=True)
+class NoisyRun:
+    """Assembles a run of a noisy method on one data set.
 
+    Attributes:
+        params: of the project, or of one member of a network.
+        dataset: its name.
+        method: a noisy method, as in `dp_baselines`.
+        start: what the run starts from; None: a fresh network.
+    """
 
-def keep(folder: Path, history: rounds.History, cost: dict, spent: dict[str, dict]) -> None:
-    """Fills the store, whoever carried the run."""
-    write_json(folder / COST, cost)
-    write_csv(folder / LOG, history.curves)
-    write_json(folder / SPENT, spent)
-    results.save_models(folder / "rounds.safetensors", history.models)
+    params: Params
+    dataset: str
+    method: str
+    start: Start | None = None
+
+    @cached_property
+    def settings(self) -> Block:
+        """Returns the method's settings on this data set."""
+        return self.params.training(self.dataset, self.method)
+
+    @cached_property
+    def algorithm(self) -> NoisyAlgorithm:
+        """Returns the algorithm of the method."""
+        return base.load(self.method)
+
+    def build(self) -> nn.Module:
+        """Returns the run's network, freshly initialised, the same each time."""
+        profile = self.params.profiles[self.dataset]
+        network = self.settings.network or profile.classifier
+        return classifier.new(
+            profile.model_copy(update={"classifier": network}),
+            seeds.derive(self.params.seed, "init", self.dataset),
+            device(self.params.device),
+            activation=self.settings.activation,
+        )
+
+    def account(self, client: str) -> Account:
+        """Plans a client's noise within its own budget.
+
+        Raises:
+            UserError: the images that the run starts from leave nothing for its steps.
+        """
+        epsilon, delta = self.params.budget(client)
+        if not self.start:
+            return self.algorithm.new_account(epsilon, delta, self.settings)
+        before = self.start.before(client)
+        try:
+            return self.algorithm.new_account(
+                epsilon, self.start.delta(delta), self.settings, before
+            )
+        except ValueError:
+            rule = f"small enough to leave something of epsilon {epsilon:g} by the run's own accountant"
+            raise self._mistake("warm_start.share", self.settings.warm_start.share, rule) from None
+
+    def source(self, client: str) -> Noise:
+        """Returns where a client's noise comes from."""
+        seed = seeds.derive(self.params.seed, "test noise", self.dataset, self.method, client)
+        return noise.source(self.params.privacy.noise, seed)
+
+    def public_images(self) -> Images:
+        """Returns the server's public images, which may be none."""
+        return labelled_images.load(paths.prepared(self.dataset) / "public.npz")
+
+    def client_task(self, records: Mapping[str, Images]) -> NoisyTask:
+        """Returns the task of the clients whose records these are: with accounts and noise."""
+        return NoisyTask(
+            build=self.build,
+            data=records,
+            accounts={client: self.account(client) for client in records},
+            sources={client: self.source(client) for client in records},
+        )
+
+    def server_task(self, clients: Mapping[str, Sized], public: Images | None) -> NoisyTask:
+        """Returns the task of a server, which has no record and no client's account."""
+        return NoisyTask(build=self.build, data=clients, public=self.validation(public))
+
+    def validation(self, public: Images | None) -> Public | None:
+        """Returns the public images beside a model to score them with, or None if there are none."""
+        return Public(self.build(), public) if public is not None and len(public) else None
+
+    def entry(self, client: str, task: NoisyTask, data: list[str]) -> Release:
+        """Returns what a client's ledger enters.
+
+        Args:
+            client: whose ledger it is.
+            task: has the client's account and noise.
+            data: facts that tell this run from another.
+        """
+        identity = self.algorithm.IDENTITY
+        if self.start:
+            identity |= self.start.identity.below("start")
+        _, delta = self.params.budget(client)
+        account = task.accounts[client]
+        return noisy_release.entry(
+            self.method,
+            self.algorithm.VERSION,
+            identity,
+            account.statement(task.sources[client], delta),
+            account.cost,
+            client=client,
+            start=self.start and self.start.parameters(client),
+            profile=self.params.profiles[self.dataset],
+            seed=self.params.seed,
+            data=data,
+        )
+
+    def entries(self, task: NoisyTask, public: Images) -> dict[str, Release]:
+        """Returns what each client's ledger enters for a joint run."""
+        facts = noisy_release.facts(self.params, task.data, public)
+        return {client: self.entry(client, task, facts) for client in task.data}
+
+    def release(
+        self, records: dict[str, Images], network: Callable[[], NetworkRun] | None = None
+    ) -> tuple[Path, dict[str, dict]]:
+        """Makes the joint release, or finds it in the clients' ledgers.
+
+        Args:
+            records: every client's private records.
+            network: runs the rounds over a network; None: in this process.
+
+        Returns:
+            The folder of the store, and {client: its statement}.
+
+        Raises:
+            UserError: no client's budget buys a step, public images are missing, or a cap refuses.
+        """
+        task = self.client_task(records)
+        self._announce(task.accounts)
+        # a network that does not fit the images must fail before anything is entered as spent
+        self.build()
+        public = self.public_images()
+        self._check_public(len(public))
+        ledgers = {
+            client: releases.ledger_of(self.params, self.dataset, client) for client in records
+        }
+        entries = releases.match_recorded(ledgers, self.entries(task, public))
+        if network:
+            # each client's own process enters what it releases, at every attempt
+            return releases.collect_once(ledgers, entries, partial(self._collect, network))
+        task = replace(task, public=self.validation(public))
+        unfinished = release_store.unfinished(ledgers, entries)
+        first = partial(self._first, records, task.sources)
+        make = partial(
+            noisy_training.train, self.algorithm, task, self.settings, first, unfinished=unfinished
+        )
+        store = releases.make_once(ledgers, entries, make)
+        statements = {}
+        for client, release in entries.items():
+            statements[client] = releases.statement(
+                self.params, self.dataset, client, release.fingerprint
+            )
+        return store, statements
+
+    def health(self, model: State) -> Health:
+        """Returns the verdict on the released model, by public images, or by its weights alone.
+
+        No private record is read, so it costs nothing.
+        """
+        return health.check(
+            model,
+            state_of(self.build()),
+            [self.public_images()],
+            build=self.build,
+            seed=seeds.derive(self.params.seed, "health", self.dataset, self.method),
+            remedy=health.remedy(self.dataset, f"dp_baselines.{self.method}", self.settings),
+        )
+
+    def _first(self, records: dict[str, Images], sources: dict[str, Noise]) -> tuple[State, int]:
+        """Returns the weights before the first round, and the bytes of images sent for them."""
+        if not self.start:
+            return state_of(self.build()), 0
+        return self.start.weights(self.build(), records, sources)
+
+    def _collect(self, network: Callable[[], NetworkRun], folder: Path) -> None:
+        """Fills the store with what came of a run over a network."""
+        if self.start:
+            raise self._mistake(
+                "warm_start", "a share", "null where federation.engine is 'nvflare'"
+            )
+        done = network()
+        noisy_training.store(folder, done.history, done.history.cost, done.spent)
+
+    def _check_public(self, count: int) -> None:
+        field = looks_at_images(self.settings)
+        if field and not count:
+            rule = f"another, or {self.params.public_knob(self.dataset)} larger"
+            raise self._mistake(field, getattr(self.settings, field), rule)
+
+    def _announce(self, accounts: Mapping[str, Account]) -> None:
+        """Prints each client's noise and steps.
+
+        Raises:
+            UserError: no client's budget buys a step.
+        """
+        for client, account in accounts.items():
+            steps = "no step, so that it takes no part,"
+            if account.affordable:
+                steps = f"{account.affordable} steps"
+            noise_multiplier = f"noise multiplier {account.first:.3f}"
+            print(f"{client}: {noise_multiplier}, {steps} within epsilon {account.epsilon:g}")
+        if not any(account.affordable for account in accounts.values()):
+            most = max(account.epsilon for account in accounts.values())
+            rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"
+            asked = getattr(self.settings, "noise_multiplier", None)
+            raise self._mistake("noise_multiplier", asked, rule)
+
+    def _mistake(self, field: str, value: object, rule: str) -> Exception:
+        return mistake(f"dp_baselines.{self.method}.{field}", value, rule)

@@ -1,10 +1,12 @@
-"""What one federated run is, by name: what both sides of a network derive all else of it from, each by its own
-parameters."""
+"""What one federated run is, by name.
+
+Both sides of a network derive all else of a run from its name, each by its own parameters.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sized
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pipelines import methods
 from pipelines.config import Params
@@ -16,8 +18,14 @@ from pipelines.files import standard
 
 
 @dataclass(frozen=True)
-class Run:
-    """method: `pppfl`, a baseline or a noisy algorithm. generator: whose sets it trains on; "" where on records."""
+class RunSpec:
+    """Names a run.
+
+    Attributes:
+        dataset: its name.
+        method: `pppfl`, a baseline or a noisy method.
+        generator: whose sets the run trains on; "" if it trains on private records.
+    """
 
     dataset: str
     method: str
@@ -25,22 +33,40 @@ class Run:
 
     @property
     def names(self) -> dict[str, str]:
+        """Returns the fields as a message has them."""
         return asdict(self)
 
     @property
     def noisy(self) -> bool:
+        """Returns whether the run trains on private records, with noise."""
         return not self.generator
 
     def settings(self, params: Params) -> Block:
+        """Returns the method's settings on this data set."""
         return params.training(self.dataset, methods.block(self.method))
 
-    def task(self, params: Params, data: Mapping[str, Images | Sized]) -> Task:
-        """Of `data`'s clients: all of them at the server, itself alone at a client."""
+    def task(
+        self,
+        params: Params,
+        data: Mapping[str, Images | Sized],
+        shared: Mapping[str, Images] | None = None,
+    ) -> Task:
+        """Returns the task of a run on synthetic sets.
+
+        Args:
+            params: of this side.
+            data: each client's set or its size: of all clients at the server, of one at a client.
+            shared: the sets that every client holds, where the algorithm shares them.
+        """
         purpose = "meta_train" if self.method == "pppfl" else self.method
-        return of_clients(params, self.dataset, data, purpose, self.generator or None)
+        task = of_clients(params, self.dataset, data, purpose, self.generator or None)
+        return replace(task, shared=shared)
 
     def terms(self, params: Params) -> dict[str, str]:
-        """{what both sides must have alike: a digest of it}. Public: no client's budget, place or record is in it."""
+        """Returns {what both sides must have alike: a digest of it}.
+
+        It is public: no client's budget, place or record is in it.
+        """
         profile = params.profiles[self.dataset].model_dump()
         alike = {
             "seed": params.seed,
@@ -53,14 +79,16 @@ class Run:
         return {name: _digest(value) for name, value in alike.items()}
 
 
-def named(params: Params, names: dict) -> Run:
-    """The run that a message names, where these parameters know it.
+def named(params: Params, names: dict) -> RunSpec:
+    """Returns the run that a message names.
 
     Raises:
-        UserError: they do not, or it would train on private records without privacy.
+        UserError: these parameters know no such run, or it would train on private records without
+            privacy.
     """
-    run = Run(*(str(names.get(field, "")) for field in ("dataset", "method", "generator")))
-    noisy, synthetic = params.dp_baselines.algorithms, ["pppfl", *params.baselines.algorithms]
+    run = RunSpec(*(str(names.get(field, "")) for field in ("dataset", "method", "generator")))
+    noisy = params.dp_baselines.algorithms
+    synthetic = ["pppfl", *params.baselines.algorithms]
     known = {
         "data set": (run.dataset, params.datasets),
         "generator": (run.generator, params.synthesis.generators if run.generator else [""]),

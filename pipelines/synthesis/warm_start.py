@@ -6,9 +6,12 @@ mu squared. It is accounted as the first step of the run that follows: Gaussian 
 post-processing.
 """
 
+from dataclasses import dataclass
+
 from torch import nn
 
 from pipelines import seeds
+from pipelines.config import Params
 from pipelines.config.data import Augmentation
 from pipelines.config.generators import DpMoments, WarmStart
 from pipelines.datasets.labelled_images import Images, concatenate
@@ -18,6 +21,7 @@ from pipelines.privacy.discrete_gaussian import SLACK_SHARE, Budget
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import Plan, Space
+from pipelines.synthesis.release import public_space
 from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of
 
@@ -90,3 +94,80 @@ def trained(
         one_cycle=True,
     )
     return state_of(model), all_images.images.nbytes
+
+
+@dataclass(frozen=True)
+class JointStart:
+    """Holds what one joint run starts from, as the run asks for it (`noisy_run.Start`).
+
+    Attributes:
+        settings: Images per client, epochs, batch size and learning rate.
+        plans: The plan of each client's release.
+        augmentation: The data set's public augmentation, or None.
+        seed: The seed of the draws and of the training, but not of the noise.
+    """
+
+    settings: WarmStart
+    plans: dict[str, Plan]
+    augmentation: Augmentation | None
+    seed: int
+
+    identity = dp_moments.IDENTITY
+
+    def delta(self, delta: float) -> float:
+        """Returns what is left of a client's delta for the run's own steps."""
+        return continuous(delta)
+
+    def before(self, client: str) -> tuple[Steps, ...]:
+        """Returns what the client's release costs, as steps of the run's account."""
+        return steps(self.plans[client])
+
+    def parameters(self, client: str) -> dict:
+        """Returns the parameters of the client's release, for its ledger."""
+        return parameters(self.plans[client], self.augmentation)
+
+    def weights(
+        self, model: nn.Module, records: dict[str, Images], sources: dict[str, Noise]
+    ) -> tuple[State, int]:
+        """Releases the images, and trains a model on them.
+
+        Args:
+            model: The classifier. It is trained in place.
+            records: The private records of each client.
+            sources: The noise source of each client.
+
+        Returns:
+            The weights after training, and the bytes of all images that were sent.
+        """
+        return trained(
+            model, self.settings, self.augmentation, records, self.plans, sources, self.seed
+        )
+
+
+def parameters(plan: Plan, augmentation: Augmentation | None) -> dict:
+    """Returns the parameters by which a ledger tells two starts apart."""
+    warps = augmentation and augmentation.model_dump()
+    details = plan.statement.details
+    return {**details, "version": dp_moments.VERSION, "augmentation": warps}
+
+
+def joint_start(params: Params, dataset: str, method: str) -> JointStart | None:
+    """Returns what a noisy method starts from, or None if it starts from a fresh network.
+
+    Args:
+        params: The parameters of the project.
+        dataset: The name of the data set.
+        method: The noisy method, as in `dp_baselines`.
+    """
+    settings = params.training(dataset, method).warm_start
+    if not settings:
+        return None
+    moments = params.generator(dataset, "dp_moments")
+    space = public_space(params.profiles[dataset])
+    plans = {}
+    for client in params.clients:
+        epsilon, delta = params.budget(client)
+        plans[client] = plan(moments, epsilon, delta, settings.share, space)
+    augmentation = params.profiles[dataset].augmentation
+    seed = seeds.derive(params.seed, "warm_start", dataset, method)
+    return JointStart(settings, plans, augmentation, seed)

@@ -125,7 +125,8 @@ def noisy_step(client: str, seed: int) -> np.ndarray:
     zeros = {name: np.zeros_like(array) for name, array in state_of(model).items()}
     start = Payload(zeros, {"noise_factor": 1.0, "local_steps": 1})
     data = nobody(Space(height=28, width=28, channels=1, classes=10))
-    reply = dpsgd.Client(model, data, account, source(client, seed))(start)
+    state = dpsgd.Client(model, data, account, source(client, seed))
+    reply = dpsgd.client_update(start, state, settings)
     moved = np.concatenate([array.ravel() for array in reply.arrays.values()]).astype(np.float64)
     return moved * lot / (account.noise_multiplier * clip)
 

@@ -12,8 +12,7 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation.dp import own
-from stages import train_dp_baseline
+from pipelines.federation.noisy_run import NoisyRun
 
 ALGORITHM = "dpsgd"
 
@@ -35,13 +34,8 @@ def fingerprints(params):
     """Returns a factory of {client: its fingerprint} of a run over these records."""
 
     def made(params, data: dict[str, Images], public: Images) -> dict[str, str]:
-        settings = params.training("digits", ALGORITHM)
-        accounts = {client: own.account(params, client, settings) for client in data}
-        sources = {client: own.source(params, "digits", ALGORITHM, client) for client in data}
-        facts = train_dp_baseline._facts(params, data, public)
-        entries = train_dp_baseline._entries(
-            params, "digits", ALGORITHM, accounts, sources, dict.fromkeys(data), facts
-        )
+        run = NoisyRun(params, "digits", ALGORITHM)
+        entries = run.entries(run.client_task(data), public)
         return {client: entry.fingerprint for client, entry in entries.items()}
 
     return made

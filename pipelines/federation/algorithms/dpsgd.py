@@ -1,38 +1,41 @@
 """Federated DP-SGD at a client: noisy steps on its private records within its own budget.
 
-Released per step: the sum over a Poisson lot of gradients scaled to at most C (sensitivity C, add or remove one
-record), with noise, and by some clip modes a noisy count (`clipping`). Divided by a public expected lot, never by a
-true count. Accounted per client before each step (`account`). An empty lot is noised and counted like any other. Noise
-and lots come from the operating system. Everything after the noise is post-processing.
+Released per step: the sum over a Poisson lot of gradients scaled to at most C (sensitivity C, add or
+remove one record), with noise, and by some clip modes a noisy count (`clipping`). Divided by a public
+expected lot, never by a true count. Accounted per client before each step (`account`). An empty lot
+is noised and counted like any other. Noise and lots come from the operating system. Everything after
+the noise is post-processing. The server's part is in `dpsgd_server`.
 """
 
-import math
+from collections.abc import Mapping
 
-import numpy as np
-import torch
-from torch import nn
-
-from pipelines.datasets.labelled_images import Images
-from pipelines.federation.core.control_variates import named, parted
-from pipelines.federation.core.messages import Payload
-from pipelines.federation.dp import accounts, dpsgd_server, optimisers
-from pipelines.federation.dp.account import IDENTITY as ANY_NOISY_RUN
-from pipelines.federation.dp.account import Account
-from pipelines.federation.dp.clipping import Clip
-from pipelines.federation.dp.together import Together
-from pipelines.federation.dp.variates import Variate
-from pipelines.privacy import float_gaussian
+from pipelines.config.dp import Dpsgd
+from pipelines.federation.core.messages import (
+    COUNT,
+    Payload,
+    Reply,
+    ScalarRange,
+)
+from pipelines.federation.dp import dpsgd_server
+from pipelines.federation.dp.account import ACCOUNT_TELLS, RUN_IDENTITY, Account
+from pipelines.federation.dp.dpsgd_client import Client
+from pipelines.federation.dp.filtered_account import Filtered
+from pipelines.federation.dp.noise_schedule import Scheduled
+from pipelines.federation.dp.noisy_task import NoisyTask
+from pipelines.privacy.accounting import Steps
 from pipelines.privacy.ledger import Identity
-from pipelines.privacy.noise import Noise
-from pipelines.privacy.per_sample import Lot, Scaled, scaled_sum
-from pipelines.training.tensors import state_of, tensors, with_state
+from pipelines.privacy.per_sample import Scaled, scaled_sum, scaled_sums
 
-VERSION = 3  # of the mechanism, in the ledger: raise it when the same parameters would release something else
-# Not raised where `left` came to be counted at today's noise: a run with falling noise and a rule for local steps that
-# was made before is handed back as it was, at no cost. Nor where the model that is watched became the averaged one, nor
-# where quantile clipping at another quantile than 0.5 came to be centred there, local_sgd to count all rounds, a
-# round's model to be scored on no more public images than its lots hold, or adam_corrected's floor to follow the noise.
-IDENTITY = ANY_NOISY_RUN | Identity(
+# Of the mechanism, in the ledger: raise it when the same parameters would release something else.
+# These changes did not raise it, because a stored run is still valid:
+# - `left` is counted at today's noise;
+# - the model that is validated is the averaged one;
+# - quantile clipping at another quantile than 0.5 is centred there;
+# - the local_sgd rule counts all rounds;
+# - a round's model is scored on no more public images than its lots hold;
+# - adam_corrected's floor follows the noise.
+VERSION = 3
+IDENTITY = RUN_IDENTITY | Identity(
     consequences=frozenset({"epsilon_by_pld_as_planned"}),
     free=frozenset({"settings.allow_nonprivate"}),
     neutral={
@@ -45,114 +48,117 @@ IDENTITY = ANY_NOISY_RUN | Identity(
         "settings.optimiser": "sgd",
     },
 )
-account, start, step, engine = accounts.account, dpsgd_server.start, dpsgd_server.step, Together
+ACCOUNTS = {"const": Account, "scheduled": Scheduled, "falling_loss": Filtered, "plateau": Filtered}
 
 
-class Client:
-    """One client between rounds: network, records, account, clipping norm, optimiser and stream are its own."""
+def _step_limits(settings: Dpsgd, sizes: tuple[int, int]) -> tuple[int, int]:
+    return 1, settings.rounds * max(settings.local_steps, settings.most_local_steps)
 
-    def __init__(self, model: nn.Module, data: Images, account: Account, noise: Noise):
-        self.model, self.account, self.noise = model, account, noise
-        self.images, self.labels = tensors(data, next(model.parameters()).device)
-        self.clip = Clip(account.settings)
-        self.optimiser = optimisers.build(model.parameters(), account.settings)
-        self.variate = Variate(model) if account.settings.control_variates else None
-        self.taken = []
 
-    @property
-    def memory(self) -> dict:
-        """What it hands from round to round: what was asked of its account, and what followed from releases."""
-        own = {
-            "taken": self.taken,
-            "norm": self.clip.norm,
-            "optimiser": self.optimiser.state_dict(),
-        }
-        return {**own, "variate": self.variate and self.variate.own, "noise": self.noise.position}
+def _left_limits(settings: Dpsgd, sizes: tuple[int, int]) -> tuple[int, int]:
+    return 0, _step_limits(settings, sizes)[1]
 
-    @memory.setter
-    def memory(self, kept: dict) -> None:
-        """Before the first round of a run that goes on: all that was charged is charged."""
-        self.taken, self.clip.norm = kept["taken"], kept["norm"]
-        for asked, factor in self.taken:
-            self.account.take(asked, factor)
-        self.optimiser.load_state_dict(kept["optimiser"])
-        if self.variate:
-            self.variate.own = kept["variate"]
-        self.noise.move_to(kept["noise"])
 
-    def __call__(self, payload: Payload) -> Payload | None:
-        """As many noisy steps from the global model as the server asks for, fewer where the budget ends; None where it
-        has."""
-        steps = self.begin(payload)
-        return self.end(steps, scaled_sum(self.model, self.lot(self.drawn()))) if steps else None
+TELLS = {
+    **ACCOUNT_TELLS,
+    "steps": ScalarRange(int, COUNT.low, COUNT.high, _step_limits),
+    "left": ScalarRange(int, 0, COUNT.high, _left_limits),
+}
 
-    def begin(self, payload: Payload) -> int:
-        """How many steps, which are charged; 0 where the budget has gone, else with what the server sent in place."""
-        asked = (
-            int(min(payload.scalars["local_steps"], self.account.planned)),
-            payload.scalars["noise_factor"],
-        )
-        steps = self.account.take(*asked)
-        self.taken.append(asked)
-        if steps:
-            weights, control = parted(payload.arrays)
-            with_state(self.model, weights)
-            self.clip.follow(payload.scalars.get("clipping_norm", math.nan))
-            if self.variate:
-                self.variate.begin(control)
-        return steps
 
-    def end(self, steps: int, first: Scaled) -> Payload:
-        """The steps that were charged, and the answer. first: of a lot at the global weights."""
-        ratios = [self.release(first), *(self.step() for _ in range(steps - 1))]
-        account = self.account
-        told = {"steps": account.steps, **account.running, "signal_to_noise": sum(ratios) / steps}
-        told |= {
-            "noise_multiplier": account.noise_multiplier,
-            "clipping_norm": self.clip.norm,
-            "left": account.left,
-        }
-        return Payload(
-            {**state_of(self.model), **named(self.variate.end() if self.variate else {})}, told
-        )
+def new_account(
+    epsilon: float, delta: float, settings: Dpsgd, before: tuple[Steps, ...] = ()
+) -> Account:
+    """Plans one client's noise within its budget, by the account that goes with the noise control.
 
-    def drawn(self) -> torch.Tensor:
-        """bool [n]: each record by itself at the sampling rate, anew for each step."""
-        drawn = torch.from_numpy(
-            self.noise.uniform(len(self.labels)) < self.account.settings.sampling_rate
-        )
-        return drawn.to(self.labels.device)
+    Args:
+        epsilon, delta: the client's budget.
+        settings: those of the run.
+        before: what the run spends ahead of its first step, of the same budget.
 
-    def lot(self, drawn: torch.Tensor) -> Lot:
-        return Lot(self.images[drawn], self.labels[drawn], self.clip.rule)
+    Raises:
+        ValueError: `before` leaves nothing of the budget.
+    """
+    return ACCOUNTS[settings.noise_control](epsilon, delta, settings, before)
 
-    def step(self) -> float:
-        """One noisy step; the signal-to-noise ratio of the gradient that it released."""
-        return self.noisy_step(self.drawn())
 
-    def noisy_step(self, drawn: torch.Tensor) -> float:
-        """`step` on a given lot, bool [n]."""
-        return self.release(scaled_sum(self.model, self.lot(drawn)))
+def server(task: NoisyTask, settings: Dpsgd) -> dpsgd_server.DpServer:
+    """Returns the server's first state."""
+    return dpsgd_server.start(task.start(), settings, task.public, len(task.data))
 
-    def release(self, scaled: Scaled) -> float:
-        """The rest of a step, from a lot's scaled sum: noise, and all that follows from it."""
-        settings, multiplier = self.account.settings, self.account.noise_multiplier
-        deviation = self.clip.deviation(multiplier)
-        parameters = dict(self.model.named_parameters())
-        total = torch.cat([scaled.total[name].flatten() for name in parameters]).cpu().numpy()
-        noisy = (
-            float_gaussian.release(total, deviation=deviation, noise=self.noise)
-            / settings.expected_lot
-        )
-        # not as a product: BLAS adds in an order that follows from its threads
-        squares, spread = float(np.square(noisy).sum()), deviation / settings.expected_lot
-        gradient = torch.from_numpy(noisy).to(scaled.total[next(iter(parameters))])
-        for parameter, part in zip(
-            parameters.values(), gradient.split([p.numel() for p in parameters.values()])
-        ):
-            parameter.grad = part.view_as(parameter)
-        if self.variate:
-            self.variate.straighten(self.model)
-        self.optimiser.step(spread**2)
-        self.clip.adapt(scaled.norms, multiplier, self.noise, math.sqrt(squares))
-        return float_gaussian.signal_to_noise(squares, noisy.size, spread)
+
+def client(task: NoisyTask, name: str, settings: Dpsgd) -> Client:
+    """Returns a client's first state."""
+    return Client(task.build(), task.data[name], task.accounts[name], task.sources[name])
+
+
+def client_update(payload: Payload, client: Client, settings: Dpsgd) -> Payload | None:
+    """Takes noisy steps from the global model: as many as were asked for and the budget allows."""
+    steps = client.charge(payload.scalars)
+    if not steps:
+        return None
+    client.load(payload)
+    return client.reply(take_steps(client, steps))
+
+
+def take_steps(client: Client, steps: int, clipped: Scaled | None = None) -> list[float]:
+    """Takes noisy steps that were charged (Abadi et al. 2016, Algorithm 1).
+
+    Args:
+        client: whose records and account they are.
+        steps: how many.
+        clipped: the sum of the first lot, where it was computed with other clients'.
+
+    Returns:
+        The signal-to-noise ratio of each released gradient.
+    """
+    ratios = []
+    for _ in range(steps):
+        if clipped is None:
+            lot = client.draw_lot()
+            clipped = scaled_sum(client.model, lot)
+        gradient = client.add_noise(clipped)
+        client.step(gradient)
+        client.adapt_clipping(clipped, gradient)
+        ratios.append(gradient.signal_to_noise)
+        clipped = None
+    return ratios
+
+
+def update_all(
+    payload: Payload, clients: Mapping[str, Client], settings: Dpsgd
+) -> dict[str, Payload]:
+    """Does a round of all clients of one process, whose first steps share passes through the network.
+
+    They begin a round at the same weights. Each client's sum is over its own records, and is that of
+    the client alone but for the last bits of a float, which the size of a pass may change (for lots
+    of one to three records, as measured). Noise, account, optimiser and stream stay each client's.
+    On machines of their own there is no such call.
+
+    Args:
+        payload: the server's broadcast and instructions.
+        clients: {name: state}, all with networks of one kind.
+        settings: those of the run.
+
+    Returns:
+        {name: answer} of the clients whose budget has not gone. All are charged before anything is
+        drawn.
+    """
+    steps = {name: clients[name].charge(payload.scalars) for name in sorted(clients)}
+    remaining = {name: clients[name] for name in steps if steps[name]}
+    if not remaining:
+        return {}
+    for client in remaining.values():
+        client.load(payload)
+    # any model serves: all hold what the server sent
+    model = next(iter(remaining.values())).model
+    sums = scaled_sums(model, [client.draw_lot() for client in remaining.values()])
+    answers = {}
+    for (name, client), first in zip(remaining.items(), sums):
+        answers[name] = client.reply(take_steps(client, steps[name], first))
+    return answers
+
+
+def server_step(state: dpsgd_server.DpServer, replies: list[Reply]) -> dpsgd_server.DpServer:
+    """Averages what clients released, and plans the next round."""
+    return dpsgd_server.step(state, replies)

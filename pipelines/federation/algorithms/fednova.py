@@ -9,40 +9,42 @@ from dataclasses import dataclass, replace
 
 from pipelines.config.training import LocalSgd
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.core.messages import Reply, Server, by_images, counted
+from pipelines.federation.core.messages import Reply, ServerState, by_images, counted
 from pipelines.federation.core.task import Task
 
-
-@dataclass(frozen=True)
-class Nova(Server):
-    momentum: float
-
-
+TELLS = fedavg.TELLS
+client = fedavg.client
 client_update = fedavg.client_update
 
 
-def server(task: Task, settings: LocalSgd) -> Nova:
-    return Nova(task.start(), settings.momentum)
+@dataclass(frozen=True)
+class NovaState(ServerState):
+    """Holds the global model and the clients' momentum rho."""
+
+    momentum: float
+
+
+def server(task: Task, settings: LocalSgd) -> NovaState:
+    """Returns the first model."""
+    return NovaState(task.start(), settings.momentum)
 
 
 def worth(steps: int, momentum: float) -> float:
-    """a: the weight of `steps` gradients in the change that they make together, in learning rates."""
+    """Returns a: how many plain gradients `steps` of them with momentum are worth."""
     return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
 
 
-def server_step(state: Nova, replies: list[Reply]) -> Nova:
+def server_step(state: NovaState, replies: list[Reply]) -> NovaState:
+    """Applies w - (sum p_c a_c) sum p_c (w - w_c) / a_c."""
     sizes = by_images(replies)
     shares = [size / sum(sizes) for size in sizes]
     worths = [worth(steps, state.momentum) for steps in counted(replies, "steps")]
     effective = sum(share * a for share, a in zip(shares, worths))
-    change = {
-        name: sum(
+    weights = {}
+    for name, array in state.weights.items():
+        change = sum(
             share / a * (array - reply.payload.arrays[name])
             for share, a, reply in zip(shares, worths, replies)
         )
-        for name, array in state.weights.items()
-    }
-    return replace(
-        state,
-        weights={name: array - effective * change[name] for name, array in state.weights.items()},
-    )
+        weights[name] = array - effective * change
+    return replace(state, weights=weights)

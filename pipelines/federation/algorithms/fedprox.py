@@ -1,4 +1,7 @@
-"""FedProx (Li et al. 2020): FedAvg whose local loss has mu / 2 |w - w_global|^2 added, so that clients stay near."""
+"""FedProx (Li et al. 2020): FedAvg whose local loss has mu / 2 |w - w_global|^2 added.
+
+The added term keeps clients near the global model.
+"""
 
 import torch
 
@@ -8,19 +11,22 @@ from pipelines.federation.core.local_sgd import Local, sgd
 from pipelines.federation.core.messages import Payload
 from pipelines.training.tensors import state_of
 
-server, server_step = fedavg.server, fedavg.server_step
+TELLS = fedavg.TELLS
+server = fedavg.server
+client = fedavg.client
+server_step = fedavg.server_step
 
 
-def client_update(payload: Payload, *, local: Local, settings: Fedprox) -> Payload:
-    """FedAvg's, each gradient with mu (w - w_global) added: that of the proximal term."""
-    on = next(local.model.parameters()).device
+def client_update(payload: Payload, client: Local, settings: Fedprox) -> Payload:
+    """Adds the gradient of the proximal term, mu (w - w_global), to each of FedAvg's steps."""
+    on = next(client.model.parameters()).device
     anchor = [
-        torch.as_tensor(payload.arrays[name]).to(on) for name, _ in local.model.named_parameters()
+        torch.as_tensor(payload.arrays[name]).to(on) for name, _ in client.model.named_parameters()
     ]
 
     def pull(parameters) -> None:
         for parameter, centre in zip(parameters, anchor, strict=True):
             parameter.grad.add_(parameter.detach() - centre, alpha=settings.mu)
 
-    done = sgd(local, payload.arrays, settings, payload.scalars["round"], pull)
-    return Payload(state_of(local.model), done)
+    done = sgd(client, payload.arrays, settings, payload.scalars["round"], pull)
+    return Payload(state_of(client.model), done)

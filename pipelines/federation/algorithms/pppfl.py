@@ -19,14 +19,30 @@ from torch import nn
 
 from pipelines.config.training import Meta
 from pipelines.federation.core.local_sgd import Local
-from pipelines.federation.core.messages import Payload, Reply, Server, weighted_mean
+from pipelines.federation.core.messages import (
+    FRACTION,
+    LOSS,
+    Payload,
+    Reply,
+    ServerState,
+    weighted_mean,
+)
 from pipelines.federation.core.task import Task
 from pipelines.training.tensors import State, with_state
 
+TELLS = {"query_loss": LOSS, "query_accuracy": FRACTION}
+
 
 @dataclass(frozen=True)
-class MetaServer(Server):
-    """round: outer steps done. optimiser: torch's own state of the outer optimiser."""
+class MetaServer(ServerState):
+    """Holds what PPPFL's server keeps between rounds.
+
+    Attributes:
+        settings: those of the run.
+        client_weights: {client: its weight in the mean}, which sum to 1.
+        round: outer steps done.
+        optimiser: torch's own state of the outer optimiser.
+    """
 
     settings: Meta
     client_weights: dict[str, float]
@@ -35,15 +51,24 @@ class MetaServer(Server):
 
 
 def server(task: Task, settings: Meta) -> MetaServer:
+    """Returns the first model and the clients' weights."""
     sizes = {client: len(images) for client, images in task.data.items()}
     return MetaServer(task.start(), settings, client_weights(settings, task.epsilons, sizes))
 
 
-def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
-    """The meta-gradient of the query loss after `inner_steps` on the support set (learn2learn's MAML)."""
-    model = with_state(local.model, payload.arrays)
-    stream = local.stream(payload.scalars["round"])
-    support, query = support_and_query(local, settings.query_fraction)
+def client(task: Task, name: str, settings: Meta) -> Local:
+    """Returns a client's set beside its model. It remembers nothing from round to round."""
+    return task.local(name)
+
+
+def client_update(payload: Payload, client: Local, settings: Meta) -> Payload:
+    """Replies with the gradient of the query loss after `inner_steps` on the support set.
+
+    Second order goes through the inner steps (learn2learn's MAML); paper Algorithms 1 and 2.
+    """
+    model = with_state(client.model, payload.arrays)
+    stream = client.stream(payload.scalars["round"])
+    support, query = support_and_query(client, settings.query_fraction)
     maml = l2l.algorithms.MAML(
         model, lr=settings.inner_learning_rate, first_order=settings.order == "first"
     )
@@ -64,10 +89,11 @@ def client_update(payload: Payload, *, local: Local, settings: Meta) -> Payload:
 
 
 def server_step(state: MetaServer, replies: list[Reply]) -> MetaServer:
-    """One outer step on the weighted mean of the meta-gradients, then the moving average."""
+    """Takes one outer step on the weighted mean of the meta-gradients, then the moving average."""
     settings = state.settings
     shares = [state.client_weights[reply.client] for reply in replies]
-    if not any(shares):  # those whose infinite epsilon takes all are lost: the others count alike
+    # those whose infinite epsilon takes all are lost: the others count alike
+    if not any(shares):
         shares = [1.0] * len(replies)
     gradient = weighted_mean(replies, shares)
     stepped, optimiser = _outer_step(state, gradient)
@@ -77,7 +103,11 @@ def server_step(state: MetaServer, replies: list[Reply]) -> MetaServer:
 
 
 def outer_learning_rate(settings: Meta, round: int) -> float:
-    """beta(t) = beta / 2 (cos(pi s / L) + 1), s = (t - 1) mod L, L = ceil(T / M); constant without `cosine`."""
+    """Returns the outer learning rate of a round, counted from 1.
+
+    beta(t) = beta / 2 (cos(pi s / L) + 1), s = (t - 1) mod L, L = ceil(T / M) with `cosine`; else
+    beta.
+    """
     if not settings.cosine:
         return settings.outer_learning_rate
     length = math.ceil(settings.rounds / settings.cycles)
@@ -89,8 +119,16 @@ def outer_learning_rate(settings: Meta, round: int) -> float:
 def client_weights(
     settings: Meta, epsilons: dict[str, float], sizes: dict[str, int]
 ) -> dict[str, float]:
-    """Weights summing to 1. `epsilon`: softmax of epsilon / rho (eq. 4); an infinite epsilon takes all, in the limit,
-    shared among those that are infinite. Sizes are those of the synthetic sets: public."""
+    """Returns the clients' weights, which sum to 1.
+
+    `epsilon` is the softmax of epsilon / rho (eq. 4). An infinite epsilon takes all, in the limit,
+    shared among those that are infinite.
+
+    Args:
+        settings: `weights` says which weights, and `rho` their temperature.
+        epsilons: what each client's set was made with; public.
+        sizes: the numbers of images of the synthetic sets; public.
+    """
     clients = sorted(epsilons)
     if settings.weights == "uniform":
         scores = np.ones(len(clients))
@@ -104,8 +142,10 @@ def client_weights(
 
 
 def support_and_query(local: Local, fraction: float) -> tuple[Local, Local]:
-    """A fixed split of a client's set, the same in every round; `fraction` of it is the query set. Each has a record,
-    where there are two."""
+    """Splits a client's set, the same way in every round. `fraction` of it is the query set.
+
+    Each part has a record, where there are two.
+    """
     rows = torch.randperm(len(local), generator=local.stream(0))
     cut = max(1, min(round(len(local) * fraction), len(local) - 1))
     return local.subset(rows[cut:]), local.subset(rows[:cut])
@@ -116,20 +156,18 @@ def _batch(local: Local, count: int, stream: torch.Generator) -> tuple[torch.Ten
 
 
 def _outer_step(state: MetaServer, gradient: State) -> tuple[State, dict[str, Any]]:
-    """torch's Adam or SGD, as a function of weights, gradient and optimiser state."""
+    """Steps by torch's Adam or SGD, as a function of weights, gradient and optimiser state."""
     parameters = {
         name: nn.Parameter(torch.from_numpy(array.copy())) for name, array in state.weights.items()
     }
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[state.settings.outer_optimiser]
     optimiser = kind(parameters.values(), lr=1.0)
     if state.optimiser:
-        optimiser.load_state_dict(
-            copy.deepcopy(state.optimiser)
-        )  # torch would step on the old state's tensors
+        # torch would step on the old state's tensors
+        optimiser.load_state_dict(copy.deepcopy(state.optimiser))
     optimiser.param_groups[0]["lr"] = outer_learning_rate(state.settings, state.round + 1)
     for name, parameter in parameters.items():
         parameter.grad = torch.from_numpy(np.asarray(gradient[name]))
     optimiser.step()
-    return {
-        name: parameter.detach().numpy().copy() for name, parameter in parameters.items()
-    }, optimiser.state_dict()
+    stepped = {name: parameter.detach().numpy().copy() for name, parameter in parameters.items()}
+    return stepped, optimiser.state_dict()

@@ -7,65 +7,104 @@ where the first round is FedAvg's. A client keeps its variate from round to roun
 the variate no mean of gradients.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from pipelines.config.training import LocalSgd
+from pipelines.federation.core import local_sgd
 from pipelines.federation.core.control_variates import moved, named, parted, zeros
-from pipelines.federation.core.local_sgd import Local, sgd
-from pipelines.federation.core.messages import Payload, Reply, Server, by_images, weighted_mean
+from pipelines.federation.core.local_sgd import Local
+from pipelines.federation.core.messages import (
+    ClientState,
+    Payload,
+    Reply,
+    ServerState,
+    by_images,
+    weighted_mean,
+)
 from pipelines.federation.core.task import Task
 from pipelines.training.tensors import State, state_of
 
-REMEMBERS = True  # `memory` comes back in the next round
+TELLS = local_sgd.TELLS
 
 
 @dataclass(frozen=True)
-class Scaffold(Server):
-    control: State  # c
-    clients: int  # N: of all clients, whether they answer or not
+class ScaffoldServer(ServerState):
+    """Holds the global model, the server's variate c, and the number of all clients.
+
+    `clients` counts a client whether it answers or not: N of the paper.
+    """
+
+    control: State
+    clients: int
 
     @property
-    def sent(self) -> State:
+    def broadcast(self) -> State:
+        """Returns the weights and the server's variate."""
         return {**self.weights, **named(self.control)}
 
 
-def server(task: Task, settings: LocalSgd) -> Scaffold:
+@dataclass
+class ScaffoldClient(ClientState):
+    """Holds a client's records, and its variate c_client."""
+
+    local: Local
+    variate: State
+
+    @property
+    def memory(self) -> State:
+        """Returns the variate."""
+        return self.variate
+
+    def restore(self, memory: State) -> None:
+        """Brings the variate back."""
+        self.variate = memory
+
+
+def server(task: Task, settings: LocalSgd) -> ScaffoldServer:
+    """Returns the first model, with a variate of zeros."""
     weights = task.start()
-    return Scaffold(weights, zeros(weights), len(task.data))
+    return ScaffoldServer(weights, zeros(weights), len(task.data))
 
 
-def client_update(
-    payload: Payload, *, local: Local, settings: LocalSgd, memory: State | None
-) -> tuple[Payload, State]:
-    """(the weights and the change of the client's variate, the variate to remember)."""
+def client(task: Task, name: str, settings: LocalSgd) -> ScaffoldClient:
+    """Returns a client with a variate of zeros."""
+    local = task.local(name)
+    return ScaffoldClient(local, zeros(state_of(local.model)))
+
+
+def client_update(payload: Payload, client: ScaffoldClient, settings: LocalSgd) -> Payload:
+    """Replies with the weights and the change of the client's variate, which the client keeps."""
     weights, control = parted(payload.arrays)
-    own = memory if memory is not None else zeros(weights)
-    on = next(local.model.parameters()).device
+    model = client.local.model
+    variate = client.variate
+    on = next(model.parameters()).device
     drift = [
-        torch.as_tensor(control[name] - own[name]).to(on)
-        for name, _ in local.model.named_parameters()
+        torch.as_tensor(control[name] - variate[name]).to(on)
+        for name, _ in model.named_parameters()
     ]
 
     def straighten(parameters) -> None:
         for parameter, correction in zip(parameters, drift, strict=True):
             parameter.grad.add_(correction)
 
-    done = sgd(local, weights, settings, payload.scalars["round"], straighten)
-    reached = state_of(local.model)
+    done = local_sgd.sgd(client.local, weights, settings, payload.scalars["round"], straighten)
+    reached = state_of(model)
     per_step = 1 / (done["steps"] * settings.learning_rate)
     renewed = {
-        name: own[name] - control[name] + per_step * (weights[name] - reached[name])
+        name: variate[name] - control[name] + per_step * (weights[name] - reached[name])
         for name in weights
     }
-    change = {name: renewed[name] - own[name] for name in weights}
-    return Payload({**reached, **named(change)}, done), renewed
+    change = {name: renewed[name] - variate[name] for name in weights}
+    client.variate = renewed
+    return Payload({**reached, **named(change)}, done)
 
 
-def server_step(state: Scaffold, replies: list[Reply]) -> Scaffold:
+def server_step(state: ScaffoldServer, replies: list[Reply]) -> ScaffoldServer:
+    """Averages the weights, and moves c by the mean change of the clients' variates."""
     sizes = by_images(replies)
     weights, _ = parted(weighted_mean(replies, sizes))
     _, change = parted(weighted_mean(replies, [1.0] * len(replies)))
     share = len(replies) / state.clients
-    return Scaffold(weights, moved(state.control, change, share), state.clients)
+    return replace(state, weights=weights, control=moved(state.control, change, share))

@@ -17,19 +17,12 @@ import numpy as np
 import torch
 
 from pipelines.errors import UserError
-from pipelines.federation.core.messages import Server
+from pipelines.federation.core.messages import ServerState
 from pipelines.training.tensors import State
 
 EVERY = 60.0  # seconds of rounds, at most, that a killed run does again
-PLAIN = (
-    dict,
-    list,
-    tuple,
-    int,
-    float,
-    str,
-    type(None),
-)  # what of a server's state moves; the rest is as it began
+# what of a server's state moves; the rest is as it began
+PLAIN = (dict, list, tuple, int, float, str, type(None))
 ROOT = Path(__file__).parents[3]
 SOURCES = (
     "models",
@@ -43,9 +36,15 @@ SOURCES = (
 
 @dataclass
 class Progress:
-    """A run after some rounds. models, curves: as in `rounds.History`. reached: the most clients that answered."""
+    """Holds a run after some rounds.
 
-    state: Server
+    Attributes:
+        state: the server's.
+        models, curves, cost: as in `rounds.History`.
+        reached: the most clients that answered a round.
+    """
+
+    state: ServerState
     models: list[State]
     curves: list[dict] = field(default_factory=list)
     cost: dict = field(
@@ -54,50 +53,57 @@ class Progress:
     reached: int = 0
 
 
-class Journal:
-    """Of one run.
+class Checkpoints:
+    """Keeps one run's checkpoints on disk.
 
     Args:
-        folder: where it is kept; None keeps nothing. Whoever names it removes it, once what came of the run is safe.
-        name: tells the runs of one folder apart; a run of other settings or data must have another.
-        stamp: of code, machine and whatever else the bytes follow from: rounds under another one begin anew.
+        folder: where they are kept; None keeps nothing. Whoever names it removes it, once what came
+            of the run is safe.
+        name: tells the runs of one folder apart. A run of other settings or data needs another.
+        stamp: of code, machine and whatever else the bytes follow from. Rounds under another stamp
+            begin anew.
     """
 
     def __init__(self, folder: Path | None = None, name: str = "run", stamp: str = ""):
-        self.folder, self.name, self.stamp, self.last = folder, name, stamp, time.perf_counter()
+        self.folder = folder
+        self.name = name
+        self.stamp = stamp
+        self.last = time.perf_counter()
 
     def once(self, make: Callable[[], tuple]) -> tuple:
-        """What a run begins from, on disk before anything uses it: a release within it is drawn once."""
-        if (found := self._read("first")) is None:
-            self._write("first", found := make())
-        return found
+        """Returns what a run begins from.
 
-    def back(self, begun: Progress, engine) -> Progress:
-        """The last checkpoint, and the clients' memories at `engine`; `begun` where there is none.
+        It is on disk before anything uses it, so that a release within it is drawn once.
+        """
+        stored = self._read("first")
+        if stored is None:
+            stored = make()
+            self._write("first", stored)
+        return stored
+
+    def restore(self, begun: Progress, engine) -> Progress:
+        """Returns the last checkpoint, its memories at `engine`; `begun` where there is none.
 
         Raises:
             UserError: it cannot be read.
         """
-        if (found := self._read("rounds")) is None:
+        stored = self._read("rounds")
+        if stored is None:
             return begun
-        if found.pop("stamp") != self.stamp:
-            self._path(
-                "rounds"
-            ).unlink()  # before a noisy round is drawn again: no two draws of one lie on the disk
+        if stored.pop("stamp") != self.stamp:
+            # before a noisy round is drawn again: no two draws of one lie on the disk
+            self._path("rounds").unlink()
             return begun
-        engine.memories = found.pop("memories")
-        return Progress(**{**found, "state": replace(begun.state, **found["state"])})
+        engine.memories = stored.pop("memories")
+        return Progress(**{**stored, "state": replace(begun.state, **stored["state"])})
 
-    def keep(self, now: Progress, engine) -> None:
-        """In place of the checkpoint before, when that is old enough."""
+    def save(self, now: Progress, engine) -> None:
+        """Replaces the checkpoint before, when that is old enough."""
         if self.folder is None or time.perf_counter() - self.last < EVERY:
             return
-        values = {one.name: getattr(now.state, one.name) for one in fields(now.state)}
-        state = {name: value for name, value in values.items() if isinstance(value, PLAIN)}
-        whole = {one.name: getattr(now, one.name) for one in fields(now)}
-        self._write(
-            "rounds", {**whole, "stamp": self.stamp, "state": state, "memories": engine.memories}
-        )
+        state = {name: value for name, value in _values(now.state) if isinstance(value, PLAIN)}
+        content = {**dict(_values(now)), "stamp": self.stamp, "state": state}
+        self._write("rounds", {**content, "memories": engine.memories})
         self.last = time.perf_counter()
 
     def _write(self, what: str, content: object) -> None:
@@ -120,9 +126,8 @@ class Journal:
         if self.folder is None:
             return None
         path = self._path(what)
-        path.with_suffix(f"{path.suffix}.partial").unlink(
-            missing_ok=True
-        )  # whole or not, nothing was made of it
+        # whole or not, nothing was made of it
+        path.with_suffix(f"{path.suffix}.partial").unlink(missing_ok=True)
         if not path.exists():
             return None
         try:
@@ -137,8 +142,13 @@ class Journal:
         return self.folder / f"{self.name}.{what}"
 
 
+def _values(holder) -> list[tuple[str, object]]:
+    """Returns the fields of a dataclass and their values, as they are."""
+    return [(entry.name, getattr(holder, entry.name)) for entry in fields(holder)]
+
+
 def stamp(*facts: bytes) -> str:
-    """Of what a run depends on, the code that runs it, and what this machine makes of it."""
+    """Returns a digest of what a run depends on: these facts, the code and this machine."""
     sources = (
         path
         for name in SOURCES
@@ -154,7 +164,10 @@ def stamp(*facts: bytes) -> str:
 
 
 def _packed(value):
-    """As torch's weights-only files can hold it: no pickled objects. Arrays are told apart from tensors."""
+    """Returns a value as torch's weights-only files hold it, without pickled objects.
+
+    Arrays are marked, so that they are told apart from tensors.
+    """
     if isinstance(value, np.ndarray):
         return ("array", torch.from_numpy(np.ascontiguousarray(value)).reshape(value.shape))
     if isinstance(value, np.generic):

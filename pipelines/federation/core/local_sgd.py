@@ -1,5 +1,6 @@
 """A client's side of a round: the records it trains on, and local SGD, which most algorithms share."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -11,14 +12,23 @@ from pipelines import seeds
 from pipelines.config.data import Augmentation
 from pipelines.config.training import LocalSgd
 from pipelines.datasets.labelled_images import Images
+from pipelines.federation.core.messages import COUNT, LOSS, ClientState
 from pipelines.training.augmentation import warp
 from pipelines.training.classifier import batches
 from pipelines.training.tensors import State, tensors, with_state
 
 
 @dataclass(frozen=True)
-class Local:
-    """images: float32 [n, C, H, W], labels: int64 [n], beside the model on its device. seed: the client's own."""
+class Local(ClientState):
+    """Holds the records that a client trains on, beside its model on the model's device.
+
+    Attributes:
+        model: the client's network.
+        images: float32 [n, C, H, W].
+        labels: int64 [n].
+        augmentation: how images are warped in every batch, or None.
+        seed: of the client's own random numbers.
+    """
 
     model: nn.Module
     images: torch.Tensor
@@ -30,24 +40,34 @@ class Local:
         return len(self.labels)
 
     def stream(self, number: int) -> torch.Generator:
-        """The random numbers of round `number`: no round's depend on another's."""
+        """Returns the random numbers of round `number`; no round's depend on another's."""
         return torch.Generator().manual_seed(seeds.derive(self.seed, number))
 
     def batch(
         self, rows: torch.Tensor, stream: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the images, warped anew, and the labels of `rows`, int64 [b]."""
         images = self.images[rows]
-        return (
-            warp(images, self.augmentation, stream) if self.augmentation else images
-        ), self.labels[rows]
+        if self.augmentation:
+            images = warp(images, self.augmentation, stream)
+        return images, self.labels[rows]
 
     def subset(self, rows: torch.Tensor) -> "Local":
+        """Returns the same client with the records of `rows` alone."""
         return replace(self, images=self.images[rows], labels=self.labels[rows])
 
 
 def hold(model: nn.Module, data: Images, augmentation: Augmentation | None, seed: int) -> Local:
-    """The records as tensors, once for all rounds."""
-    return Local(model, *tensors(data, next(model.parameters()).device), augmentation, seed)
+    """Returns the records as tensors, made once for all rounds.
+
+    Args:
+        model: the client's network, whose device the tensors go to.
+        data: uint8 images [n, H, W, C] and their labels.
+        augmentation: the warps of every batch, or None.
+        seed: of the client's own random numbers.
+    """
+    images, labels = tensors(data, next(model.parameters()).device)
+    return Local(model, images, labels, augmentation, seed)
 
 
 def sgd(
@@ -57,14 +77,23 @@ def sgd(
     number: int,
     correct: Callable[[list[nn.Parameter]], None] | None = None,
 ) -> dict[str, float]:
-    """`local_epochs` of SGD from `weights` in round `number`; `correct` changes the gradients before each step.
+    """Runs `local_epochs` of SGD. The model then holds the weights that were reached.
 
-    Returns {"images", "steps", "train_loss": mean over the steps}; the weights reached are the model's.
+    Args:
+        local: the client's records and model.
+        weights: where the steps begin.
+        settings: epochs, batch, learning rate and momentum.
+        number: the round, which decides the batches.
+        correct: changes the gradients in place before each step.
+
+    Returns:
+        {"images", "steps", "train_loss": mean over the steps}.
     """
     model = with_state(local.model, weights)
     parameters = list(model.parameters())
     optimiser = torch.optim.SGD(parameters, lr=settings.learning_rate, momentum=settings.momentum)
-    stream, losses = local.stream(number), []
+    stream = local.stream(number)
+    losses = []
     for _ in range(settings.local_epochs):
         for rows in batches(len(local), settings.batch, stream):
             images, labels = local.batch(rows, stream)
@@ -75,8 +104,19 @@ def sgd(
                 correct(parameters)
             optimiser.step()
             losses.append(loss.detach())
-    return {
-        "images": len(local),
-        "steps": len(losses),
-        "train_loss": torch.stack(losses).mean().item(),
-    }
+    mean_loss = torch.stack(losses).mean().item()
+    return {"images": len(local), "steps": len(losses), "train_loss": mean_loss}
+
+
+def _step_limits(settings: LocalSgd, sizes: tuple[int, int]) -> tuple[int, int]:
+    """Returns the fewest and the most steps of a round."""
+    fewest, most = (math.ceil(images / settings.batch) for images in sizes)
+    return settings.local_epochs * fewest, settings.local_epochs * most
+
+
+# FedAvg weighs a client by its images and FedNova divides by its steps: the server knows both
+TELLS = {
+    "images": replace(COUNT, limits=lambda settings, sizes: sizes),
+    "steps": replace(COUNT, limits=_step_limits),
+    "train_loss": LOSS,
+}

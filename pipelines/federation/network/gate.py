@@ -1,11 +1,13 @@
 """What a client takes from a server and what it answers; nothing else passes, whatever carries the messages.
 
-The server may be dishonest: it may send anything, at any time, as often as it likes. A client answers rounds in their
-order, from weights of the shapes that it expects, finite, and numbers of known names within their ranges; and what it
-answers holds numbers of known names alone. A refusal says why in words that hold nothing private, and is logged.
+The server may be dishonest: it may send anything, at any time, as often as it likes. A client answers
+rounds in their order, from weights of the shapes that it expects, finite, and scalars of known names
+within their ranges. What it answers holds the scalars alone that its algorithm declares. A refusal says
+why in words that hold nothing private, and is logged.
 
-A client may be dishonest, too: the server takes from it arrays of the names, shapes and kinds that it sent, finite, and
-exactly the numbers that a run's clients tell, each within the range that the run's own settings allow.
+A client may be dishonest, too: the server takes from it arrays of the names, shapes and kinds that it
+sent, finite, and exactly the scalars that a run's clients tell, each within the range that the run's own
+settings allow.
 """
 
 import math
@@ -15,40 +17,29 @@ import numpy as np
 
 from pipelines.config.dp import LEAST_FACTOR
 from pipelines.config.values import CLIPPING_NORMS
-from pipelines.federation.core.messages import Payload
+from pipelines.federation.core.messages import (
+    LARGEST_COUNT,
+    Bounds,
+    Payload,
+    ScalarRange,
+    any_bounds,
+)
+from pipelines.federation.dp.account import ACCOUNT_TELLS
 from pipelines.training.tensors import State
 
 LARGEST = 1e6  # of a weight: far above any that trains, far below what overflows a float32 within a network
 LONGEST = 500  # characters of a text that another member sends
-MOST = 10**9  # of what is counted
-Bounds = Mapping[str, tuple[type, float, float]]  # {name: kind, and range}
-ASKED: Bounds = {  # what a server may say beside weights
+# what a server may say beside weights
+ASKED: Bounds = {
     "round": (int, 1, math.inf),
     "local_steps": (int, 1, 10**6),
     "noise_factor": (float, LEAST_FACTOR, 1.0),
     "clipping_norm": (float, *CLIPPING_NORMS),
 }
-# What a client may say. Of synthetic sets: public sizes and losses. Of noisy steps: what its account, which knows noise
-# and rates alone, or the released gradients themselves tell. An infinite epsilon is that of a run without noise, and an
-# infinite ratio that of one without deviation.
-TOLD: Bounds = {
-    "images": (int, 1, MOST),
-    "steps": (int, 1, MOST),
-    "train_loss": (float, 0.0, 1e12),
-    "query_loss": (float, 0.0, 1e12),
-    "query_accuracy": (float, 0.0, 1.0),
-    "pseudo_labelled": (float, 0.0, 1.0),
-    "epsilon_spent": (float, 0.0, math.inf),
-    "epsilon_by_pld": (float, 0.0, math.inf),
-    "signal_to_noise": (float, -1.0, math.inf),
-    "noise_multiplier": (float, 0.0, 1e12),
-    "clipping_norm": (float, 0.0, 1e12),
-    "left": (int, 0, MOST),
-}
-# What its account came to in the end: no step where its budget buys none.
+# What a client's account came to in the end: no step where its budget buys none.
 SPENT: Bounds = {
-    **{name: TOLD[name] for name in ("epsilon_spent", "epsilon_by_pld")},
-    "steps": (int, 0, MOST),
+    "steps": (int, 0, LARGEST_COUNT),
+    **any_bounds({name: ACCOUNT_TELLS[name] for name in ("epsilon_spent", "epsilon_by_pld")}),
 }
 
 
@@ -57,12 +48,13 @@ class Refused(Exception):
 
 
 class Gate:
-    """One run's, at one client.
+    """Guards one run at one client.
 
     Args:
-        update: the algorithm's client update, with the client's data bound.
+        update: the algorithm's client update, with the client's state bound.
         template: arrays of the names, shapes and kinds that every round's must have.
         rounds: how many there are at most.
+        tells: the scalars that the algorithm declares; no other may leave.
         spent: what the client's account came to, of a noisy run.
     """
 
@@ -71,33 +63,35 @@ class Gate:
         update: Callable[[Payload], Payload | None],
         template: State,
         rounds: int,
+        tells: Mapping[str, ScalarRange] | None = None,
         spent: Callable[[], dict] = dict,
     ):
-        self.update, self.template, self.rounds, self.spent, self.last = (
-            update,
-            template,
-            rounds,
-            spent,
-            0,
-        )
+        self.update = update
+        self.template = template
+        self.rounds = rounds
+        self.bounds = any_bounds(tells or {})
+        self.spent = spent
+        self.last = 0
 
     def answer(self, payload: Payload) -> Payload | None:
-        """The client's answer to a round; None where it has left.
+        """Returns the client's answer to a round; None where it has left.
 
         Raises:
-            Refused: before anything was computed from the message; or the answer is none that may leave.
+            Refused: before anything was computed from the message; or the answer is none that may
+                leave.
         """
         self._check_scalars(payload.scalars)
         check_arrays(payload.arrays, self.template)
         self.last = payload.scalars["round"]
         answer = self.update(payload)
         if answer is not None:
-            check_told(answer.scalars)
+            check_told(answer.scalars, self.bounds)
         return answer
 
     def end(self) -> dict:
-        """What the account came to; no round follows."""
-        self.last, spent = self.rounds, self.spent()
+        """Returns what the account came to; no round follows."""
+        self.last = self.rounds
+        spent = self.spent()
         check_told(spent, SPENT)
         return spent
 
@@ -114,7 +108,8 @@ class Gate:
 
 
 def check_arrays(arrays: State, template: State) -> None:
-    """
+    """Checks arrays against a template.
+
     Raises:
         Refused: other names, shapes or kinds than the template's, or values that are not finite or too large.
     """
@@ -132,8 +127,9 @@ def check_arrays(arrays: State, template: State) -> None:
             raise Refused(f"array {name!r} has values that are not finite, or above {LARGEST:g}")
 
 
-def check_told(scalars: dict, bounds: Bounds = TOLD) -> None:
-    """
+def check_told(scalars: dict, bounds: Bounds) -> None:
+    """Checks scalars against the ranges of those that may pass.
+
     Raises:
         Refused: a number that no client tells, or one beyond its range. NaN is beyond each.
     """
@@ -152,7 +148,8 @@ def check_told(scalars: dict, bounds: Bounds = TOLD) -> None:
 
 
 def check_all_told(scalars: dict, bounds: Bounds) -> None:
-    """
+    """Checks that all scalars are there, each within its range.
+
     Raises:
         Refused: as `check_told`, or a number of these is missing.
     """
@@ -162,14 +159,19 @@ def check_all_told(scalars: dict, bounds: Bounds) -> None:
 
 
 def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
-    """Checks a client's exported set, {"images", "labels"}, that others will see. shape: of all its images.
+    """Checks a client's exported set, which others will see.
+
+    Args:
+        content: {"images": uint8 [n, H, W, C], "labels": int64 [n]}.
+        shape: of all its images.
+        classes: the number of classes of the data set.
 
     Raises:
         Refused: it is none of this run.
     """
-    arrays = (
-        [content.get(name) for name in ("images", "labels")] if isinstance(content, dict) else []
-    )
+    arrays = []
+    if isinstance(content, dict):
+        arrays = [content.get("images"), content.get("labels")]
     kinds = [(array.dtype, array.shape) for array in arrays if isinstance(array, np.ndarray)]
     if kinds != [(np.dtype(np.uint8), shape), (np.dtype(np.int64), shape[:1])]:
         raise Refused(f"its set must be uint8 images of {shape}, and their labels")

@@ -10,7 +10,8 @@ from pipelines.config import load
 from pipelines.config.training import Meta, Nothing, Pooled
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation import health
-from pipelines.federation.core.task import Task, federate
+from pipelines.federation.core.task import Task
+from pipelines.federation.inprocess import federate
 from pipelines.training import classifier
 from pipelines.training.tensors import state_of
 

@@ -11,8 +11,10 @@ from blocks import DPSGD
 from models import classifiers
 from pipelines.config.dp import Dpsgd
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation import noisy_run
-from pipelines.federation.dp.accounts import account
+from pipelines.federation import noisy_training
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.dp.noisy_task import NoisyTask
+from pipelines.federation.dp.public import Public
 from pipelines.federation.home import results
 from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
@@ -36,20 +38,14 @@ def run(tmp_path):
         folder.mkdir()
         settings = Dpsgd(**{**DPSGD, "rounds": 8, "learning_rate": 0.3, **changes})
         accounts = {
-            client: account(epsilon, 1e-5, settings)
+            client: dpsgd.new_account(epsilon, 1e-5, settings)
             for client, epsilon in {"a": 8.0, "b": 4.0}.items()
         }
         data = {client: records(60, seed) for seed, client in enumerate(accounts)}
         sources = {client: SeededForTests(seed) for seed, client in enumerate(accounts)}
-        noisy_run.train(
-            data,
-            accounts,
-            sources,
-            BUILD,
-            lambda: (state_of(BUILD()), 0),
-            records(public, 9),
-            folder,
-        )
+        images = Public(BUILD(), records(public, 9)) if public else None
+        task = NoisyTask(BUILD, data, accounts, sources, images)
+        noisy_training.train(dpsgd, task, settings, lambda: (state_of(BUILD()), 0), folder)
         return folder
 
     return run

@@ -5,7 +5,7 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.errors import UserError
-from pipelines.federation.run_spec import Run, named
+from pipelines.federation.run_spec import RunSpec, named
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def names(dataset="digits", method="fedavg", generator="dp_moments") -> dict:
 )
 def test_known_names_make_a_run(params, method, generator):
     run = named(params, names(method=method, generator=generator))
-    assert run == Run("digits", method, generator) and run.names == names(
+    assert run == RunSpec("digits", method, generator) and run.names == names(
         method=method, generator=generator
     )
 
@@ -58,8 +58,8 @@ def changed(params: config.Params, **blocks) -> config.Params:
 
 def test_terms_name_what_differs(params):
     run, base = (
-        Run("digits", "fedavg", "dp_moments"),
-        Run("digits", "fedavg", "dp_moments").terms(params),
+        RunSpec("digits", "fedavg", "dp_moments"),
+        RunSpec("digits", "fedavg", "dp_moments").terms(params),
     )
 
     def differing(other: config.Params) -> set[str]:
@@ -82,5 +82,5 @@ def test_a_clients_budget_is_nobodys_business_but_its_own(params):
     poorer = {
         name: client.model_copy(update={"epsilon": 0.5}) for name, client in params.clients.items()
     }
-    for run in (Run("digits", "fedavg", "dp_moments"), Run("digits", "dpsgd")):
+    for run in (RunSpec("digits", "fedavg", "dp_moments"), RunSpec("digits", "dpsgd")):
         assert run.terms(changed(params, clients=poorer)) == run.terms(params)

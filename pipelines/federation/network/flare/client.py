@@ -21,7 +21,7 @@ from pipelines.federation.network.client import exported, gate
 from pipelines.federation.network.flare.names import HOME, SERVERS_CELL
 from pipelines.federation.network.gate import Gate, Refused, plain
 from pipelines.federation.network.server import shares_sets
-from pipelines.federation.run_spec import Run, named
+from pipelines.federation.run_spec import RunSpec, named
 
 log = logging.getLogger("fedlens.client")
 NOT_ALLOWED = (
@@ -54,7 +54,7 @@ def told(function: Callable) -> Callable:
     return wrapped
 
 
-def known(params: Params, names: dict) -> Run:
+def known(params: Params, names: dict) -> RunSpec:
     """
     Raises:
         Refused: these parameters know no such run. The words are the server's own names.
@@ -70,7 +70,7 @@ class Client:
 
     def __init__(self):
         os.chdir(os.environ[HOME])
-        self.run: Run | None = None
+        self.run: RunSpec | None = None
         self.gate: Gate | None = None
         self.lock = threading.Lock()  # calls come in threads
 

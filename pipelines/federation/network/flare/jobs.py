@@ -10,17 +10,19 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from pipelines.config.federation import Federation
 from pipelines.errors import UserError
-from pipelines.federation.core.rounds import Carried, History
+from pipelines.federation.core.rounds import History, NetworkRun
 from pipelines.federation.home import results
 from pipelines.federation.network.flare import names
 from pipelines.federation.network.gate import plain
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 from pipelines.files import read_json
 
 POLL = 0.5  # seconds
 
 
-def write(folder: Path, run: Run, terms: dict, clients: list[str], settings: Federation) -> None:
+def write(
+    folder: Path, run: RunSpec, terms: dict, clients: list[str], settings: Federation
+) -> None:
     """The job's folder: a description, a configuration for the server and one for clients."""
     props = {names.RUN: run.names, names.TERMS: terms}
     least = len(clients) if settings.on_loss == "fail" else 1
@@ -107,7 +109,7 @@ def _finished(session: Session, name: str, patience: int = 20) -> bool:
     )
 
 
-def read(folder: Path) -> Carried:
+def read(folder: Path) -> NetworkRun:
     """What the server left.
 
     Raises:
@@ -123,7 +125,7 @@ def read(folder: Path) -> Carried:
     told = read_json(folder / names.HISTORY)
     lost = {plain(client): plain(why) for client, why in told["lost"].items()}
     cost = {**told["cost"], **({"lost": lost} if lost else {})}
-    return Carried(
+    return NetworkRun(
         History(results.load_models(folder / names.MODELS), told["curves"], cost), told["spent"]
     )
 

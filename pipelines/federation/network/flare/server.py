@@ -15,7 +15,7 @@ from pipelines.federation.network.flare.engine import Carrier, Lost
 from pipelines.federation.network.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
 from pipelines.federation.network.gate import SPENT, Refused, check_set, check_told
 from pipelines.federation.network.server import bounds, lead, shares_sets
-from pipelines.federation.run_spec import Run, named
+from pipelines.federation.run_spec import RunSpec, named
 from pipelines.files import write_json, write_text
 
 log = logging.getLogger("fedlens.server")
@@ -67,7 +67,7 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     write_json(folder / HISTORY, told)
 
 
-def _pool(params: Params, run: Run, carrier: Carrier) -> dict[str, dict]:
+def _pool(params: Params, run: RunSpec, carrier: Carrier) -> dict[str, dict]:
     """{client: its exported set}, without those of clients that send none. They would make all others refuse the pool.
 
     Raises:

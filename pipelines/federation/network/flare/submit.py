@@ -13,18 +13,18 @@ from nvflare.fuel.flare_api.flare_api import Session
 from pipelines import paths
 from pipelines.config import Params
 from pipelines.errors import UserError
-from pipelines.federation.core.rounds import Carried
+from pipelines.federation.core.rounds import NetworkRun
 from pipelines.federation.network.client import LOCAL
 from pipelines.federation.network.flare import jobs, processes
 from pipelines.federation.network.flare.kits import provision
 from pipelines.federation.network.flare.names import ADMIN, KIT
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 
 WORK = paths.SCRATCH / "nvflare"
 HOST = "localhost"
 
 
-def carried(params: Params, run: Run) -> Carried:
+def run_over_network(params: Params, run: RunSpec) -> NetworkRun:
     """All rounds, by server and clients that run elsewhere (`remote`) or are started here for it (`local`).
 
     Raises:
@@ -51,10 +51,10 @@ class Network(NamedTuple):
     work: Path
     running: dict[str, processes.Started]
 
-    def carry(self, run: Run) -> Carried:
+    def carry(self, run: RunSpec) -> NetworkRun:
         return _read(self.folder(run, run.terms(self.params)))
 
-    def folder(self, run: Run, terms: dict) -> Path:
+    def folder(self, run: RunSpec, terms: dict) -> Path:
         """What the server left."""
         return submitted(self.params, run, terms, self.kits / ADMIN, self.work, self.check)
 
@@ -70,7 +70,7 @@ class Network(NamedTuple):
                 )
 
 
-def laid_out(params: Params, runs: list[Run], work: Path) -> tuple[Path, dict[str, Path]]:
+def laid_out(params: Params, runs: list[RunSpec], work: Path) -> tuple[Path, dict[str, Path]]:
     """(the folder of kits, {participant: its working folder with what it reads in these runs}), in a fresh `work`."""
     processes.end(work / "homes")  # of a stage that was killed
     shutil.rmtree(work, ignore_errors=True)
@@ -98,7 +98,7 @@ def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> I
 
 
 def submitted(
-    params: Params, run: Run, terms: dict, kit: Path, work: Path, check: Callable[[], None]
+    params: Params, run: RunSpec, terms: dict, kit: Path, work: Path, check: Callable[[], None]
 ) -> Path:
     """The folder that the server left, fetched.
 
@@ -111,7 +111,7 @@ def submitted(
         return jobs.carry(session, work / "job", check)
 
 
-def _read(folder: Path) -> Carried:
+def _read(folder: Path) -> NetworkRun:
     found = jobs.read(folder)
     for client, why in found.history.cost.get("lost", {}).items():
         print(f"  {client} was lost on the way, and the run went on without it: {why}")
@@ -138,7 +138,7 @@ def _gather(
         time.sleep(jobs.POLL)
 
 
-def _own(run: Run, client: str) -> Path:
+def _own(run: RunSpec, client: str) -> Path:
     """What a client reads in this run: its train part, or its exported set; nothing of anybody else's."""
     if run.noisy:
         return paths.shards(run.dataset) / client / "train.npz"

@@ -70,11 +70,14 @@ def task(in_double):
 
 @pytest.fixture
 def update():
-    """Returns one client's answer in round `number`, from the network's first weights."""
+    """Returns one client's answer in round `number`, from the network's first weights or those `sent`."""
 
-    def answer(module, task: Task, settings, client="a", number=1, **more) -> Payload:
-        start = Payload(more.pop("sent", None) or task.start(), {"round": number})
-        return module.client_update(start, local=task.local(client), settings=settings, **more)
+    def answer(
+        module, task: Task, settings, client="a", number=1, sent=None, state=None
+    ) -> Payload:
+        start = Payload(sent or task.start(), {"round": number})
+        state = state or module.client(task, client, settings)
+        return module.client_update(start, state, settings)
 
     return answer
 

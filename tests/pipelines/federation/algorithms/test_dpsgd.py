@@ -10,8 +10,8 @@ from pipelines.config.dp import Dpsgd
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd
 from pipelines.federation.core.messages import Payload
-from pipelines.federation.dp.accounts import account
 from pipelines.privacy.noise import SeededForTests
+from pipelines.privacy.per_sample import scaled_sum
 from pipelines.training.tensors import state_of
 
 
@@ -26,7 +26,7 @@ def network():
 
 
 def client(count=30, epsilon=3.0, seed=0, **changes):
-    own = account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
+    own = dpsgd.new_account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
     return dpsgd.Client(network(), images(count), own, SeededForTests(seed))
 
 
@@ -35,7 +35,18 @@ START = Payload(state_of(network()))
 
 def update(own, factor: float = 1.0):
     asked = {"noise_factor": factor, "local_steps": own.account.settings.local_steps}
-    return own(Payload(START.arrays, asked))
+    return answer(own, Payload(START.arrays, asked))
+
+
+def answer(own, payload: Payload):
+    return dpsgd.client_update(payload, own, own.account.settings)
+
+
+def step_on(own, lot: torch.Tensor) -> float:
+    """One noisy step on the records of `lot`, bool [n]; its signal-to-noise ratio."""
+    clipped = scaled_sum(own.model, own.lot_of(lot))
+    (ratio,) = dpsgd.take_steps(own, 1, clipped)
+    return ratio
 
 
 def moved(reply) -> np.ndarray:
@@ -88,7 +99,7 @@ def test_quantile_clipping_moves_its_norm_and_noises_by_it():
 def test_a_step_without_noise_is_the_clipped_gradient_over_the_expected_lot():
     own = client(epsilon=math.inf, sampling_rate=0.5)
     lot = torch.arange(30) < 4
-    own.noisy_step(lot)
+    step_on(own, lot)
     expected = dict.fromkeys(START.arrays, 0.0)
     for image, label in zip(own.images[lot], own.labels[lot]):
         model = network()
@@ -161,20 +172,20 @@ def test_every_combination_repeats_under_its_stream_and_tells_what_it_may(optimi
 
 
 def test_the_signal_to_noise_ratio_is_nought_without_records_and_infinite_without_noise():
-    assert client(count=0).step() == pytest.approx(0, abs=0.02)
-    assert client(epsilon=math.inf).step() == math.inf
+    assert dpsgd.take_steps(client(count=0), 1) == [pytest.approx(0, abs=0.02)]
+    assert dpsgd.take_steps(client(epsilon=math.inf), 1) == [math.inf]
 
 
 def test_the_signal_to_noise_ratio_is_that_of_squared_norms():
     """The ratio is known from the same gradient without noise."""
     plain = client(epsilon=math.inf)
     lot = torch.ones(len(plain.labels), dtype=torch.bool)
-    plain.noisy_step(lot)
+    step_on(plain, lot)
     signal = sum(parameter.grad.square().sum().item() for parameter in plain.model.parameters())
     found = []
     for seed in range(40):
         noisy = client(seed=seed)
-        found.append(noisy.noisy_step(lot))
+        found.append(step_on(noisy, lot))
     settings, multiplier = noisy.account.settings, noisy.account.noise_multiplier
     deviation = multiplier * settings.clipping_norm / settings.expected_lot
     size = sum(parameter.numel() for parameter in noisy.model.parameters())
@@ -197,8 +208,7 @@ def test_a_step_has_the_noise_that_was_entered_for_it():
 def test_by_proxy_the_norm_is_the_one_that_the_server_sent(clipping, norm):
     """The noise is in proportion to it."""
     own = client(count=0, clipping=clipping, local_steps=1)
-    reply = own(
-        Payload(START.arrays, {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2})
-    )
+    asked = {"noise_factor": 1.0, "local_steps": 1, "clipping_norm": 0.2}
+    reply = answer(own, Payload(START.arrays, asked))
     assert reply.scalars["clipping_norm"] == norm
     assert moved(reply).std() == pytest.approx(own.account.noise_multiplier * norm / 10, rel=0.05)

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pipelines.federation.algorithms import fedavg
-from pipelines.federation.core.messages import Server
+from pipelines.federation.core.messages import ServerState
 
 
 def test_one_full_batch_step_is_gradient_descent(task, sgd_settings, update, gradient):
@@ -27,7 +27,7 @@ def test_momentum_is_torch_s_and_starts_anew_each_round(task, sgd_settings, upda
 
 def test_the_server_weights_by_size_of_set(replies):
     given = replies(a=(0.0, {"images": 30}), b=(4.0, {"images": 10}))
-    assert fedavg.server_step(Server({}), given).weights["w"] == 1.0
+    assert fedavg.server_step(ServerState({}), given).weights["w"] == 1.0
 
 
 def test_batches_follow_the_seed_the_client_and_the_round(task, sgd_settings, update):

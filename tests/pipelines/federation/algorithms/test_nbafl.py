@@ -13,6 +13,7 @@ from pipelines.config.dp import Nbafl
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import nbafl
 from pipelines.federation.core.messages import Payload, Reply
+from pipelines.federation.dp.public import ValidatedServer
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.training.tensors import state_of
@@ -23,7 +24,7 @@ def settings(**changes) -> Nbafl:
 
 
 def account(epsilon: float = 3.0, **changes):
-    return nbafl.account(epsilon, 1e-5, settings(**changes))
+    return nbafl.new_account(epsilon, 1e-5, settings(**changes))
 
 
 def network():
@@ -45,7 +46,7 @@ def flat(arrays) -> np.ndarray:
 
 
 def update(own, number: int = 1, weights=START):
-    return own(Payload(weights, {"round": number}))
+    return nbafl.client_update(Payload(weights, {"round": number}), own, own.account.settings)
 
 
 def test_the_rounds_together_spend_exactly_the_budget():
@@ -55,7 +56,7 @@ def test_the_rounds_together_spend_exactly_the_budget():
         accounting.gdp_epsilon(mu=mu, delta=1e-5) == pytest.approx(3.0, abs=1e-4)
         and own.claim <= 3.0
     )
-    assert own.deviation == pytest.approx(2 * 0.5 * own.noise_multiplier)
+    assert own.noise_stddev == pytest.approx(2 * 0.5 * own.noise_multiplier)
     assert accounting.total_epsilon(costs=[own.cost], delta=1e-5) == pytest.approx(
         own.claim, rel=2e-3
     )
@@ -87,13 +88,13 @@ def test_the_noise_is_twice_the_clipping_norm_times_the_multiplier():
 
 def test_the_printed_noise_is_the_paper_s_and_has_no_guarantee():
     """dpfl.md 3.4: epsilon 2, C 20, 25 rounds, 6,000 records: 0.40, where 2 C would ask for some 2,400."""
-    own = nbafl.account(
+    own = nbafl.new_account(
         2.0, 1e-5, settings(bound="paper", clipping_norm=20.0, rounds=25, records=6000)
     )
     factor = math.sqrt(2 * math.log(1.25e5))
-    assert own.deviation == pytest.approx(factor * 25 * (2 * 20 / 6000) / 2)
-    assert own.deviation == pytest.approx(0.40, abs=5e-3)
-    assert 6000 * own.deviation == pytest.approx(2400, rel=0.02)
+    assert own.noise_stddev == pytest.approx(factor * 25 * (2 * 20 / 6000) / 2)
+    assert own.noise_stddev == pytest.approx(0.40, abs=5e-3)
+    assert 6000 * own.noise_stddev == pytest.approx(2400, rel=0.02)
     statement = own.statement(OsEntropy())
     assert (
         statement.guarantee == "none"
@@ -101,7 +102,7 @@ def test_the_printed_noise_is_the_paper_s_and_has_no_guarantee():
         and "NO PRIVACY" in statement.sentence
     )
     assert statement.details["epsilon_claimed_by_its_paper"] == 2.0
-    honest = accounting.gdp_epsilon(mu=5 * 40 / own.deviation, delta=1e-5)
+    honest = accounting.gdp_epsilon(mu=5 * 40 / own.noise_stddev, delta=1e-5)
     assert statement.details["epsilon_at_its_sensitivity"] == pytest.approx(honest) and honest > 1e5
 
 
@@ -130,7 +131,7 @@ def test_hostile_weights_make_no_update_longer_than_the_clipping_norm(value):
     own = client(epsilon=math.inf)
     with np.errstate(all="ignore"):
         reached = nbafl.fedprox.client_update(
-            Payload(hostile, {"round": 1}), local=own.local, settings=settings()
+            Payload(hostile, {"round": 1}), own.local, settings()
         ).arrays
         cut = nbafl.clipped({name: reached[name] - hostile[name] for name in reached}, 0.5)
     assert np.linalg.norm(flat(cut)) <= 0.5 * (1 + 1e-6)
@@ -146,8 +147,8 @@ def test_the_server_takes_the_plain_mean_and_watches_public_images():
     replies = [
         Reply(name, Payload({"w": np.array([value])})) for name, value in (("a", 1.0), ("b", 3.0))
     ]
-    state = nbafl.step(nbafl.start({"w": np.zeros(1)}, settings()), replies)
-    assert state.weights["w"] == 2.0 and state.told == {}
+    state = nbafl.server_step(ValidatedServer({"w": np.zeros(1)}), replies)
+    assert state.weights["w"] == 2.0 and state.metrics == {}
 
 
 @pytest.mark.parametrize("epsilon", [1e300, math.inf])
@@ -172,4 +173,4 @@ def test_what_is_told_of_a_round_is_public_and_its_ratio_has_no_bias():
     own = account(10.0)
     size = sum(array.size for array in START.values())
     spread = np.std(ratios) / math.sqrt(len(ratios))
-    assert np.mean(ratios) == pytest.approx(0.25 / (size * own.deviation**2), abs=4 * spread)
+    assert np.mean(ratios) == pytest.approx(0.25 / (size * own.noise_stddev**2), abs=4 * spread)

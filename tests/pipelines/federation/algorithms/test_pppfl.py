@@ -11,7 +11,7 @@ from pipelines.config.training import Meta
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.core.local_sgd import hold
 from pipelines.federation.core.messages import Payload, Reply
-from pipelines.federation.core.task import federate
+from pipelines.federation.inprocess import federate
 from pipelines.training.tensors import state_of
 
 BASE = {
@@ -51,7 +51,7 @@ def local(in_double, images):
 
 def meta_gradient(local, settings):
     payload = Payload(state_of(network()), {"round": 1})
-    return pppfl.client_update(payload, local=local, settings=settings).arrays
+    return pppfl.client_update(payload, local, settings).arrays
 
 
 def adapted_query_loss(local, weights, settings):
@@ -183,9 +183,7 @@ def test_a_run_weighs_clients_by_what_their_sets_were_made_with(task, images):
     given = replace(task(data=data), epsilons=epsilons)
     for how, share in (("epsilon", 1 / (1 + math.e)), ("size_of_set", 2 / 3)):
         settings, sent = meta(rounds=1, weights=how), Payload(given.start(), {"round": 1})
-        a, b = (
-            pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"
-        )
+        a, b = (pppfl.client_update(sent, given.local(c), settings).arrays for c in "ab")
         after = federate("pppfl", given, settings).models[1]
         for name, array in sent.arrays.items():
             np.testing.assert_allclose(
@@ -244,9 +242,7 @@ def test_with_everything_off_it_is_plain_maml_with_a_mean_gradient(task, images)
     history, weights = federate("pppfl", given, settings), given.start()
     for number in (1, 2):
         sent = Payload(weights, {"round": number})
-        found = [
-            pppfl.client_update(sent, local=given.local(c), settings=settings).arrays for c in "ab"
-        ]
+        found = [pppfl.client_update(sent, given.local(c), settings).arrays for c in "ab"]
         weights = {
             name: array - 0.1 * (found[0][name] + found[1][name]) / 2
             for name, array in weights.items()

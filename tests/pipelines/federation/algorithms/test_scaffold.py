@@ -4,14 +4,14 @@ from pipelines.config.training import Scaffold as Settings
 from pipelines.federation.algorithms import fedavg, scaffold
 from pipelines.federation.core import control_variates
 from pipelines.federation.core.messages import Reply
-from pipelines.federation.core.task import federate
+from pipelines.federation.inprocess import federate
 
 
 def test_with_zero_variates_a_client_s_first_round_is_fedavg_s(task, sgd_settings, update):
     given = task()
     server = scaffold.server(given, sgd_settings(Settings))
     settings = sgd_settings(Settings, batch=3)
-    reply, _ = update(scaffold, given, settings, sent=server.sent, memory=None)
+    reply = update(scaffold, given, settings, sent=server.broadcast)
     plain = update(fedavg, given, sgd_settings(batch=3))
     for name, array in plain.arrays.items():
         assert np.array_equal(reply.arrays[name], array)
@@ -23,7 +23,9 @@ def test_after_one_full_batch_step_the_variate_is_the_gradient(
     """Option II: c_client - c + (w - w_client) / (K rate), here with all variates 0."""
     given, settings = task(sizes=(10, 5)), sgd_settings(Settings)
     server = scaffold.server(given, settings)
-    reply, memory = update(scaffold, given, settings, sent=server.sent, memory=None)
+    state = scaffold.client(given, "a", settings)
+    reply = update(scaffold, given, settings, sent=server.broadcast, state=state)
+    memory = state.memory
     for name, found in gradient(given, "a", given.start()).items():
         np.testing.assert_allclose(memory[name], found, atol=1e-12)
         np.testing.assert_allclose(reply.arrays[control_variates.CONTROL + name], found, atol=1e-12)
@@ -33,7 +35,9 @@ def test_after_several_steps_the_variate_is_the_mean_of_their_gradients(task, sg
     """K = 3 of plain SGD: what they moved the weights by, over K times the rate."""
     given, settings = task(sizes=(30, 5)), sgd_settings(Settings)
     server, start = scaffold.server(given, settings), given.start()
-    reply, memory = update(scaffold, given, settings, sent=server.sent, memory=None)
+    state = scaffold.client(given, "a", settings)
+    reply = update(scaffold, given, settings, sent=server.broadcast, state=state)
+    memory = state.memory
     assert reply.scalars["steps"] == 3
     for name, array in start.items():
         np.testing.assert_allclose(
@@ -50,8 +54,11 @@ def test_a_step_goes_along_the_gradient_less_the_client_s_variate_plus_the_serve
     control, own = (
         {name: rng.normal(size=array.shape) for name, array in start.items()} for _ in range(2)
     )
-    server = scaffold.Scaffold(start, control, 2)
-    reply, memory = update(scaffold, given, settings, sent=server.sent, memory=own)
+    server = scaffold.ScaffoldServer(start, control, 2)
+    state = scaffold.client(given, "a", settings)
+    state.restore(own)
+    reply = update(scaffold, given, settings, sent=server.broadcast, state=state)
+    memory = state.memory
     for name, found in gradient(given, "a", start).items():
         np.testing.assert_allclose(
             reply.arrays[name], start[name] - 0.5 * (found - own[name] + control[name])
@@ -74,7 +81,7 @@ def test_the_server_moves_its_variate_by_the_mean_change_over_all_clients(replie
         for r, change in zip(replies(a=(0.0, {"images": 30}), b=(4.0, {"images": 10})), (1.0, 3.0))
     ]
     after = scaffold.server_step(
-        scaffold.Scaffold({"w": np.zeros(1)}, {"w": np.array([10.0])}, 4), given
+        scaffold.ScaffoldServer({"w": np.zeros(1)}, {"w": np.array([10.0])}, 4), given
     )
     assert after.weights["w"] == 1.0 and after.control["w"] == 11.0 and after.clients == 4
 

@@ -4,7 +4,7 @@ import torch
 from pipelines.config.training import SdaFl
 from pipelines.federation.algorithms import fedavg, sda_fl
 from pipelines.federation.core.messages import Payload
-from pipelines.federation.core.task import federate
+from pipelines.federation.inprocess import federate
 
 
 def sure_of_one(task):
@@ -15,8 +15,7 @@ def sure_of_one(task):
 
 def test_the_pool_is_every_client_s_set_in_client_order(task):
     given = task()
-    pool = sda_fl.shared(given)
-    assert torch.equal(pool.images, torch.cat([given.local("a").images, given.local("b").images]))
+    assert torch.equal(given.pool, torch.cat([given.local("a").images, given.local("b").images]))
 
 
 def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sgd_settings):
@@ -25,14 +24,12 @@ def test_a_client_trains_on_its_own_labels_and_the_pool_s_pseudo_labels(task, sg
     """
     given, settings = task(sizes=(10, 5)), sgd_settings(SdaFl, batch=100, confidence=0.9)
     start, local = sure_of_one(given), given.local("a")
-    pool = sda_fl.shared(given)
-    reply = sda_fl.client_update(
-        Payload(start, {"round": 1}), local=local, settings=settings, shared=pool
-    )
+    client = sda_fl.client(given, "a", settings)
+    reply = sda_fl.client_update(Payload(start, {"round": 1}), client, settings)
     model = given.build()
     model.load_state_dict({name: torch.as_tensor(array) for name, array in start.items()})
     labels = torch.cat([local.labels, torch.ones(15, dtype=torch.int64)])
-    loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, pool.images])), labels)
+    loss = torch.nn.functional.cross_entropy(model(torch.cat([local.images, given.pool])), labels)
     for (name, array), found in zip(
         start.items(), torch.autograd.grad(loss, list(model.parameters()))
     ):
@@ -44,7 +41,7 @@ def test_images_the_model_is_not_sure_of_stay_out(task, sgd_settings, update):
     """At the fresh weights nothing is sure, so a client trains on its own set alone, as in FedAvg."""
     given = task()
     settings = sgd_settings(SdaFl, batch=3, confidence=0.999)
-    reply = update(sda_fl, given, settings, shared=sda_fl.shared(given))
+    reply = update(sda_fl, given, settings)
     plain = update(fedavg, given, sgd_settings(batch=3))
     assert reply.scalars["pseudo_labelled"] == 0.0
     for name, array in plain.arrays.items():

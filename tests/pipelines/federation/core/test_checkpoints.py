@@ -18,13 +18,15 @@ from pipelines.config import load
 from pipelines.config.dp import Dpsgd, Nbafl
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.federation import noisy_run
-from pipelines.federation.algorithms import scaffold
+from pipelines.federation import noisy_training
+from pipelines.federation.algorithms import dpsgd, nbafl
 from pipelines.federation.core import checkpoints
-from pipelines.federation.core.task import Task, federate
+from pipelines.federation.core.task import Task
 from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.noisy_task import NoisyTask
+from pipelines.federation.dp.public import Public
 from pipelines.federation.home import results
-from pipelines.federation.inprocess import InProcess
+from pipelines.federation.inprocess import InProcess, federate
 from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
@@ -127,9 +129,7 @@ def test_what_clients_remember_is_part_of_it(at_every_round, rounds_until, tmp_p
         trained("scaffold", tmp_path)
     rounds_until(9)
     monkeypatch.setattr(InProcess, "memories", property(lambda self: {}, lambda self, kept: None))
-    assert scaffold.REMEMBERS and bytes_of(trained("scaffold", tmp_path).models) != bytes_of(
-        whole.models
-    )
+    assert bytes_of(trained("scaffold", tmp_path).models) != bytes_of(whole.models)
 
 
 @pytest.mark.parametrize(
@@ -222,16 +222,18 @@ def noisy(folder, unfinished, kind, block, first=lambda: (state_of(BUILD()), 7))
     folder.mkdir()
     settings = kind(**{**block, "rounds": 6})
     own = {"a": 8.0, "b": 3.0}
+    algorithm = nbafl if kind is Nbafl else dpsgd
     accounts = {
-        client: noisy_run.family(settings).account(epsilon, 1e-5, settings)
-        for client, epsilon in own.items()
+        client: algorithm.new_account(epsilon, 1e-5, settings) for client, epsilon in own.items()
     }
     data = {client: made(60, seed, side=4) for seed, client in enumerate(own)}
     sources = {client: SeededForTests(seed) for seed, client in enumerate(own)}
-    noisy_run.train(data, accounts, sources, BUILD, first, made(20, 9, side=4), folder, unfinished)
-    cost, spent = read_json(folder / noisy_run.COST), read_json(folder / noisy_run.SPENT)
+    public = Public(BUILD(), made(20, 9, side=4))
+    given = NoisyTask(BUILD, data, accounts, sources, public)
+    noisy_training.train(algorithm, given, settings, first, folder, unfinished)
+    cost, spent = read_json(folder / noisy_training.COST), read_json(folder / noisy_training.SPENT)
     models = results.load_models(folder / "rounds.safetensors")
-    return bytes_of(models), read_csv(folder / noisy_run.LOG), untimed(cost), spent
+    return bytes_of(models), read_csv(folder / noisy_training.LOG), untimed(cost), spent
 
 
 @pytest.mark.parametrize("case", NOISY)

@@ -2,12 +2,12 @@ import numpy as np
 from tqdm import tqdm
 
 from pipelines.federation.core import rounds
-from pipelines.federation.core.messages import Payload, Server, weighted_mean
+from pipelines.federation.core.messages import Payload, ServerState, weighted_mean
 from pipelines.federation.inprocess import InProcess
 
 
 def step(state, replies):
-    return Server(weighted_mean(replies, [1.0] * len(replies)))
+    return ServerState(weighted_mean(replies, [1.0] * len(replies)))
 
 
 def plus(value):
@@ -19,7 +19,7 @@ def plus(value):
 
 def test_history_holds_the_start_and_every_round():
     engine = InProcess({"a": plus(1.0), "b": plus(3.0)})
-    history = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t")
+    history = rounds.run(ServerState({"w": np.zeros(1)}), step, engine, rounds=3, name="t")
     assert [model["w"].item() for model in history.models] == [0, 2, 4, 6]
     assert history.curves == [{"round": r, "loss": 2.0, "clients": 2} for r in (1, 2, 3)]
 
@@ -27,7 +27,9 @@ def test_history_holds_the_start_and_every_round():
 def test_a_run_of_many_rounds_may_keep_its_last_model_alone():
     engine = InProcess({"a": plus(1.0), "b": plus(3.0)})
     whole, last = (
-        rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t", last_alone=alone)
+        rounds.run(
+            ServerState({"w": np.zeros(1)}), step, engine, rounds=3, name="t", last_alone=alone
+        )
         for alone in (False, True)
     )
     assert [model["w"].item() for model in last.models] == [6]
@@ -46,7 +48,7 @@ def test_what_a_client_spent_is_told_for_each_and_never_as_a_mean():
         return update
 
     engine = InProcess({"a": spends(1.0, 1), "b": spends(3.0, 2)})
-    assert rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=9, name="t").curves == [
+    assert rounds.run(ServerState({"w": np.zeros(1)}), step, engine, rounds=9, name="t").curves == [
         {
             "round": 1,
             "signal_to_noise": 2.0,
@@ -63,7 +65,11 @@ def test_the_loop_ends_when_every_client_has_left():
         return plus(1.0)(payload) if payload.scalars["round"] <= 2 else None
 
     history = rounds.run(
-        Server({"w": np.zeros(1)}), step, InProcess({"a": leaves_after_two}), rounds=9, name="t"
+        ServerState({"w": np.zeros(1)}),
+        step,
+        InProcess({"a": leaves_after_two}),
+        rounds=9,
+        name="t",
     )
     assert len(history.curves) == 2
 
@@ -75,7 +81,7 @@ def test_the_bill_counts_bytes_both_ways_and_the_rounds_that_were_answered():
     engine = InProcess(
         {"a": plus(1.0), "b": lambda sent: None if sent.scalars["round"] > 1 else plus(2.0)(sent)}
     )
-    cost = rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
+    cost = rounds.run(ServerState({"w": np.zeros(1)}), step, engine, rounds=3, name="t").cost
     assert (cost["rounds"], cost["bytes_down"], cost["bytes_up"]) == (3, 8 * (4 + 2), 8 * 4)
     assert cost["seconds"] > 0
 
@@ -89,5 +95,5 @@ def test_the_bar_shows_the_mean_loss_of_the_last_round(monkeypatch, capfd):
         return lambda payload: Payload(payload.arrays, {"train_loss": loss, "images": 5})
 
     engine = InProcess({"a": told(1.0), "b": told(3.0)})
-    rounds.run(Server({"w": np.zeros(1)}), step, engine, rounds=2, name="t")
+    rounds.run(ServerState({"w": np.zeros(1)}), step, engine, rounds=2, name="t")
     assert "train loss 2.000" in capfd.readouterr().err

@@ -15,9 +15,12 @@ from pipelines import methods
 from pipelines.config import load
 from pipelines.config.data import Augmentation
 from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import scaffold
 from pipelines.federation.core import local_sgd
+from pipelines.federation.core.control_variates import CONTROL
 from pipelines.federation.core.messages import Payload
-from pipelines.federation.core.task import Remembering, Task, federate, of_clients
+from pipelines.federation.core.task import Task, of_clients
+from pipelines.federation.inprocess import federate
 from pipelines.training.tensors import THREADS
 
 FEDERATED = (
@@ -101,10 +104,19 @@ def test_records_become_tensors_once_and_are_warped_anew_in_every_batch(monkeypa
 
 
 def test_a_client_s_memory_never_crosses():
-    handler = Remembering(lambda payload, memory: (payload, (memory or 0) + 1))
+    """SCAFFOLD's clients remember a variate; what they send is weights and its change."""
+    given = task()
+    settings = load().baselines.scaffold.model_copy(update={"batch": 8})
+    state = scaffold.client(given, "a", settings)
+    sent = scaffold.server(given, settings).broadcast
     for seen in (1, 2, 3):
-        assert handler(Payload({}, {"round": seen})).scalars == {"round": seen}
-        assert handler.memory == seen
+        before = state.memory
+        answer = scaffold.client_update(Payload(sent, {"round": seen}), state, settings)
+        assert set(answer.arrays) == set(sent)
+        for name, variate in state.memory.items():
+            change = answer.arrays[CONTROL + name]
+            assert np.array_equal(change, variate - before[name])
+            assert seen == 1 or not np.array_equal(change, variate)
 
 
 CONVOLUTIONS = """
@@ -113,7 +125,8 @@ import numpy as np
 from models import classifiers
 from pipelines.config import load
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation.core.task import Task, federate
+from pipelines.federation.core.task import Task
+from pipelines.federation.inprocess import federate
 images = np.random.default_rng(0).integers(0, 256, (300, 28, 28, 1)).astype(np.uint8)
 data = {"a": Images(images, np.arange(300) % 10, np.arange(300))}
 build = lambda: classifiers.build("cnn", shape=(28, 28, 1), classes=10, seed=0)

@@ -6,14 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.config.dp import Dpsgd
-from pipelines.federation.dp import accounts
+from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.dp.filtered_account import Filtered
 from pipelines.federation.dp.local_steps import Facts, following
 from pipelines.privacy import accounting
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 
 
 def account(epsilon: float = 3.0, **changes):
-    return accounts.account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
+    return dpsgd.new_account(epsilon, 1e-5, Dpsgd(**{**DPSGD, **changes}))
 
 
 def cost(own, steps: int) -> float:
@@ -97,7 +98,7 @@ CONTROLLED = {
 def test_no_server_can_make_a_filtered_client_overspend(factors):
     """For any request, the curve at the filter's order stays within what makes epsilon."""
     own = account(2.0, **CONTROLLED, rounds=100)
-    assert isinstance(own, accounts.Filtered)
+    assert isinstance(own, Filtered)
     for factor in factors:
         before, taken = own.steps, own.take(10, factor)
         assert own.steps == before + taken <= before + 10
@@ -122,7 +123,7 @@ def test_a_filter_takes_nearly_all_steps_of_a_constant_run_and_then_none():
 )
 def test_pld_on_the_way_is_an_upper_bound_close_to_pld_of_what_was_taken(control):
     settings, images = Dpsgd(**{**DPSGD, **control, "rounds": 12}), accounting.Steps(2.5, 1.0, 1)
-    own, figures = accounts.account(4.0, 1e-5, settings, (images,)), []
+    own, figures = dpsgd.new_account(4.0, 1e-5, settings, (images,)), []
     for number in range(6):
         own.take(3, 0.93**number)
         exact = accounting.schedule_epsilon_pld(schedule=own.taken, delta=1e-5)
@@ -257,8 +258,8 @@ BEFORE = (accounting.Steps(1.0, 1.0, 1),)  # mu = 1
 def test_what_came_before_is_part_of_the_budget(control):
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_decay": 0.9})
     own, alone = (
-        accounts.account(8.0, 1e-5, settings, BEFORE),
-        accounts.account(8.0, 1e-5, settings),
+        dpsgd.new_account(8.0, 1e-5, settings, BEFORE),
+        dpsgd.new_account(8.0, 1e-5, settings),
     )
     assert own.first > alone.first and own.affordable >= 5
     assert sum(own.take(2) for _ in range(3)) >= 5
@@ -285,7 +286,7 @@ def test_noise_of_ones_own_lasts_for_all_rounds_though_it_falls_after_each(contr
             "rounds": rounds,
         }
     )
-    own = accounts.account(3.0, 1e-5, settings)
+    own = dpsgd.new_account(3.0, 1e-5, settings)
     assert [own.take(2, 0.97**number) for number in range(rounds)] == [2] * rounds
     assert 2.8 < own.epsilon_spent <= 3.0
 
@@ -296,7 +297,7 @@ def test_a_rule_deals_out_the_steps_that_noise_of_its_own_was_planned_for():
     It takes no more than the plan, however many the rule asks for at once.
     """
     settings = Dpsgd(**{**DPSGD, "local_steps_rule": "ratio"})
-    small, large = (accounts.account(epsilon, 1e-5, settings) for epsilon in (1.0, 10.0))
+    small, large = (dpsgd.new_account(epsilon, 1e-5, settings) for epsilon in (1.0, 10.0))
     assert small.planned == small.affordable == large.affordable == 6 and small.first > large.first
     assert [large.take(count) for count in (5, 5)] == [5, 1]
     assert 9.9 < large.epsilon_spent <= 10.0
@@ -304,7 +305,7 @@ def test_a_rule_deals_out_the_steps_that_noise_of_its_own_was_planned_for():
 
 def test_a_budget_that_is_gone_before_the_first_step_is_refused():
     with pytest.raises(ValueError, match="leaves nothing"):
-        accounts.account(2.0, 1e-5, Dpsgd(**DPSGD), BEFORE)
+        dpsgd.new_account(2.0, 1e-5, Dpsgd(**DPSGD), BEFORE)
 
 
 def test_norms_without_noise_void_the_guarantee():
@@ -319,7 +320,7 @@ def test_no_noise_of_ones_own_lets_what_came_before_pass_the_budget(control):
     settings = Dpsgd(**{**DPSGD, "noise_control": control, "noise_multiplier": 5.0})
     mu = accounting.gdp_mu(epsilon=3.0, delta=1e-5)
     with pytest.raises(ValueError, match="leaves nothing"):
-        accounts.account(
+        dpsgd.new_account(
             3.0, 1e-5, settings, (accounting.Steps(1 / (math.sqrt(0.95) * mu), 1.0, 1),)
         )
 

@@ -42,7 +42,7 @@ def test_auto_s_leaves_no_norm_to_choose():
 @pytest.mark.parametrize("mode", ["const", "auto_s"])
 def test_without_a_count_the_sum_has_all_of_the_step(mode):
     own = clip(mode)
-    assert own.deviation(2.0) == 2.0 * own.sensitivity
+    assert own.noise_stddev(2.0) == 2.0 * own.sensitivity
     own.adapt(torch.ones(3).double(), 2.0, generator())
     assert own.norm == clip(mode).norm
 
@@ -57,14 +57,14 @@ def test_sum_and_count_together_cost_what_the_account_says(share):
         own.adapt(torch.zeros(0).double(), 2.0, generator(seed))
         moved = math.log(own.norm / 0.5) / -1e-3  # share below C less the quantile
         draws.append(moved * 1e3)  # an empty lot: the count's noise alone
-    of_sum, of_count = own.deviation(2.0) / 0.5, np.std(draws) / 0.5  # in sensitivities
+    of_sum, of_count = own.noise_stddev(2.0) / 0.5, np.std(draws) / 0.5  # in sensitivities
     assert np.mean(draws) == pytest.approx(0, abs=4 * np.std(draws) / math.sqrt(3000))
     together = accounting.on_one_lot(noise_multipliers=[of_sum, of_count])
     assert together == pytest.approx(2.0, rel=0.03 / max(1.0, share))
 
 
 def test_the_default_count_costs_the_gradients_a_hundredth():
-    assert clip("quantile").deviation(1.0) / 0.5 == pytest.approx(1.01, abs=2e-3)
+    assert clip("quantile").noise_stddev(1.0) / 0.5 == pytest.approx(1.01, abs=2e-3)
 
 
 def test_one_record_moves_the_count_by_a_half():
@@ -131,8 +131,8 @@ def test_the_norm_stays_in_its_range_whatever_the_server_makes_of_the_gradients(
 def test_the_printed_scalar_rule_charges_its_second_sum():
     """dpfl.md 2.3: with equal multipliers the step costs sqrt 2 more noise; the paper counts it as free."""
     own = clip("paper_scalar", clipping_noise=1.0)
-    assert own.deviation(2.0) / 0.5 == pytest.approx(2.0 * math.sqrt(2))
-    of_sum = own.deviation(2.0) / 0.5
+    assert own.noise_stddev(2.0) / 0.5 == pytest.approx(2.0 * math.sqrt(2))
+    of_sum = own.noise_stddev(2.0) / 0.5
     assert accounting.on_one_lot(noise_multipliers=[of_sum, 1.0 * of_sum]) == pytest.approx(2.0)
 
 
@@ -147,14 +147,14 @@ def test_the_printed_scalar_rule_is_the_factor_times_the_noisy_mean_of_clipped_n
         own.adapt(torch.full((10,), 9.0).double(), 0.01, generator(seed))
         draws.append(own.norm * 10.0)
     assert np.std(draws) == pytest.approx(
-        1.5 * own._own(0.01) * 0.5, rel=0.05
+        1.5 * own._sum_multiplier(0.01) * 0.5, rel=0.05
     )  # in the norms' own units: s C
 
 
 def test_the_printed_vector_rule_follows_the_released_gradient():
     own = clip("paper_vector", clipping_factor=0.3)
     own.adapt(torch.ones(3).double(), 2.0, generator(), released=4.0)
-    assert own.norm == pytest.approx(1.2) and own.deviation(2.0) == 2.0 * own.norm
+    assert own.norm == pytest.approx(1.2) and own.noise_stddev(2.0) == 2.0 * own.norm
 
 
 def test_neither_printed_rule_stays_where_the_gradients_are():
@@ -196,7 +196,7 @@ def test_the_servers_norm_is_followed_by_proxy_alone_and_within_range():
     ):
         own.follow(sent)
         assert own.norm == pytest.approx(held)
-        assert own.deviation(2.0) == 2.0 * own.norm
+        assert own.noise_stddev(2.0) == 2.0 * own.norm
 
 
 def test_the_oracle_looks_at_the_norms_themselves():

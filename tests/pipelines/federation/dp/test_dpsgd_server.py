@@ -35,7 +35,7 @@ def test_averaging_keeps_the_mean_of_all_until_it_forgets_and_sends_the_latest()
     for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
         state = dpsgd_server.step(state, [Reply("a", told(value))])
         seen.append(state.weights["w"].item())
-        assert state.sent["w"] == value
+        assert state.broadcast["w"] == value
     assert seen[:4] == pytest.approx([1, 1.5, 2, 2.5])
     assert seen[4:] == pytest.approx(
         [0.75 * 2.5 + 0.25 * 5, 0.75 * (0.75 * 2.5 + 0.25 * 5) + 0.25 * 6]
@@ -47,7 +47,7 @@ def test_the_model_that_is_watched_is_the_one_that_is_kept():
     state = dpsgd_server.start({"w": np.zeros(1)}, Dpsgd(**{**DPSGD, "averaging": 0.75}), public)
     for value in (1.0, 2.0):
         state = dpsgd_server.step(state, [Reply("a", told(value))])
-    assert state.told["public_accuracy"] == state.weights["w"].item() == pytest.approx(1.5)
+    assert state.metrics["public_accuracy"] == state.weights["w"].item() == pytest.approx(1.5)
 
 
 def test_what_the_public_images_say_sets_the_next_rounds_noise():
@@ -55,14 +55,14 @@ def test_what_the_public_images_say_sets_the_next_rounds_noise():
     settings = Dpsgd(**{**DPSGD, "noise_control": "falling_loss", "noise_decay": 0.5})
     public = SimpleNamespace(validate=lambda weights, most: (next(losses), weights["w"].item()))
     state = dpsgd_server.start({"w": np.zeros(1)}, settings, public)
-    assert state.asked == {"noise_factor": 1.0, "local_steps": 2}
-    assert state.told == {"next_noise_factor": 1.0, "next_local_steps": 2}
+    assert state.instructions == {"noise_factor": 1.0, "local_steps": 2}
+    assert state.metrics == {"next_noise_factor": 1.0, "next_local_steps": 2}
     factors = []
     for value in range(5):
         state = dpsgd_server.step(state, [Reply("a", told(float(value)))])
-        factors.append(state.asked["noise_factor"])
+        factors.append(state.instructions["noise_factor"])
     assert factors == [1, 1, 0.5, 0.25, 0.25]
-    assert (state.told["public_loss"], state.told["public_accuracy"]) == (0.6, 4.0)
+    assert (state.metrics["public_loss"], state.metrics["public_accuracy"]) == (0.6, 4.0)
 
 
 def test_the_client_with_least_left_bounds_the_rounds_that_follow():
@@ -76,11 +76,11 @@ def test_the_client_with_least_left_bounds_the_rounds_that_follow():
         }
     )
     state = dpsgd_server.start({"w": np.zeros(1)}, settings)
-    assert state.asked["local_steps"] == 1
+    assert state.instructions["local_steps"] == 1
     state = dpsgd_server.step(
         state, [Reply("a", told(1.0, left=100)), Reply("b", told(1.0, left=22))]
     )
-    assert state.asked["local_steps"] == 6  # 22 steps over four rounds
+    assert state.instructions["local_steps"] == 6  # 22 steps over four rounds
 
 
 def test_a_rule_that_probes_sees_released_weights_and_public_images_alone():
@@ -121,10 +121,11 @@ def test_by_proxy_the_server_sends_the_norm_that_public_images_have():
         gradient_norm=lambda weights, quantile: weights["w"].item() + quantile,
     )
     state = dpsgd_server.start({"w": np.ones(1)}, Dpsgd(**{**DPSGD, **asked}), public)
-    assert state.asked["clipping_norm"] == 1.3
-    assert dpsgd_server.step(state, [Reply("a", told(5.0))]).asked["clipping_norm"] == 5.3
+    assert state.instructions["clipping_norm"] == 1.3
+    assert dpsgd_server.step(state, [Reply("a", told(5.0))]).instructions["clipping_norm"] == 5.3
     assert (
-        "clipping_norm" not in dpsgd_server.start({"w": np.ones(1)}, Dpsgd(**DPSGD), public).asked
+        "clipping_norm"
+        not in dpsgd_server.start({"w": np.ones(1)}, Dpsgd(**DPSGD), public).instructions
     )
 
 
@@ -136,7 +137,7 @@ def test_by_proxy_no_norm_is_sent_that_a_client_would_refuse(norm, sent):
     )
     asked = dpsgd_server.start(
         {"w": np.ones(1)}, Dpsgd(**{**DPSGD, "clipping": "proxy"}), public
-    ).asked
+    ).instructions
     assert asked.get("clipping_norm") == sent
     Gate(lambda payload: None, {}, 1).answer(Payload({}, {"round": 1, **asked}))
 

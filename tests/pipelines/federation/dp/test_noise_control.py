@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.dp import Dpsgd
 from pipelines.federation.core.messages import Payload
-from pipelines.federation.dp.noise_control import next_factor
+from pipelines.federation.dp.noise_schedule import next_factor
 from pipelines.federation.network.gate import Gate
 
 

@@ -4,7 +4,8 @@ import pytest
 from blocks import DPSGD
 
 from pipelines.config.dp import Dpsgd
-from pipelines.federation.dp.accounts import Scheduled, account
+from pipelines.federation.algorithms.dpsgd import new_account as account
+from pipelines.federation.dp.noise_schedule import Scheduled
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
 from pipelines.privacy.noise import OsEntropy

@@ -19,12 +19,12 @@ from pipelines.config.dp import Dpsgd
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd
-from pipelines.federation.dp import own
 from pipelines.federation.dp.local_steps import Facts, following
+from pipelines.federation.noisy_run import NoisyRun
 from pipelines.privacy.noise import SeededForTests
 
 
-def test_a_lot_is_poisson_at_the_rate_that_was_accounted(monkeypatch):
+def test_a_lot_is_poisson_at_the_rate_that_was_accounted():
     """Lots are not shuffled batches of a fixed size, and the rate is not 1 / (number of batches).
 
     Each record is drawn by itself, anew in each step.
@@ -32,11 +32,8 @@ def test_a_lot_is_poisson_at_the_rate_that_was_accounted(monkeypatch):
     settings = Dpsgd(**{**DPSGD, "sampling_rate": 0.013})
     data = Images(np.zeros((2000, 8, 8, 1), np.uint8), np.zeros(2000, int), np.arange(2000))
     network = classifiers.build("mlp", shape=(8, 8, 1), classes=2, seed=0)
-    own = dpsgd.Client(network, data, dpsgd.account(3.0, 1e-5, settings), SeededForTests(0))
-    lots = []
-    monkeypatch.setattr(own, "noisy_step", lambda lot: lots.append(lot.numpy()) or 0.0)
-    for _ in range(1000):
-        own.step()
+    own = dpsgd.Client(network, data, dpsgd.new_account(3.0, 1e-5, settings), SeededForTests(0))
+    lots = [own.draw_records().numpy() for _ in range(1000)]
     sizes, often = np.sum(lots, axis=1), np.sum(lots, axis=0)
     assert sizes.mean() == pytest.approx(26, abs=4 * math.sqrt(26 / 1000))
     assert sizes.var() == pytest.approx(26 * 0.987, rel=0.2)
@@ -52,7 +49,7 @@ def test_no_two_clients_share_a_stream():
         update={"privacy": params.privacy.model_copy(update={"noise": "seeded_for_tests"})}
     )
     draws = {
-        tuple(own.source(params, "digits", name, client).normal((4,)))
+        tuple(NoisyRun(params, "digits", name).source(client).normal((4,)))
         for client in params.clients
         for name in ("dpsgd", "adap")
     }

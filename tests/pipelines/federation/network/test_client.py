@@ -14,10 +14,10 @@ from pipelines.federation.core.messages import Payload
 from pipelines.federation.network.client import LOCAL, exported, gate
 from pipelines.federation.network.gate import SPENT, Refused, check_all_told, check_arrays
 from pipelines.federation.network.server import bounds, shares_sets
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 from pipelines.privacy.ledger import Ledger
 
-SYNTHETIC, NOISY_RUN = Run("own", "fedavg", "dp_moments"), Run("own", "dpsgd")
+SYNTHETIC, NOISY_RUN = RunSpec("own", "fedavg", "dp_moments"), RunSpec("own", "dpsgd")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ SYNTHETIC_METHODS = (
 def test_the_server_takes_what_an_honest_client_tells(home, method):
     beside = [name for name in ("random_init", method) if name != "pppfl"]
     home.edit(lambda params: params["baselines"].update(algorithms=beside))
-    params, run = config.load(), Run("own", method, "dp_moments")
+    params, run = config.load(), RunSpec("own", method, "dp_moments")
     own = exported(run, "c0")["c0"]
     pool = {"c0": {"images": own.images, "labels": own.labels}} if shares_sets(run) else {}
     served = gate(params, run, "c0", pool)
@@ -89,7 +89,7 @@ def test_the_server_takes_what_an_honest_client_tells(home, method):
 @pytest.mark.parametrize("method", ["dpsgd", "nbafl", "adap", "agn", "ali"])
 def test_and_an_honest_noisy_one(home, method):
     home.edit(lambda params: params["dp_baselines"].update(algorithms=[method]))
-    params, run = config.load(), Run("own", method)
+    params, run = config.load(), RunSpec("own", method)
     served = gate(params, run, "c0", {})
     asked = {} if method == "nbafl" else {"noise_factor": 1.0, "local_steps": 2}
     answer = served.answer(Payload(first(served).arrays, {"round": 1, **asked}))
@@ -169,13 +169,13 @@ def test_a_server_cannot_ask_for_more_steps_than_the_budget_buys(home):
 def test_a_warm_start_is_not_served(home):
     home.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "dpsgd_warm"]))
     with pytest.raises(UserError, match="in one process only"):
-        gate(config.load(), Run("own", "dpsgd_warm"), "c0", {})
+        gate(config.load(), RunSpec("own", "dpsgd_warm"), "c0", {})
 
 
 @pytest.mark.parametrize("wrong", ["client", "pixels", "number", "labels", "nothing"])
 def test_a_pool_that_is_none_is_refused(home, wrong):
     home.edit(lambda params: params["baselines"]["algorithms"].append("sda_fl"))
-    params, run = config.load(), Run("own", "sda_fl", "dp_moments")
+    params, run = config.load(), RunSpec("own", "sda_fl", "dp_moments")
     images, labels = np.zeros((60, 8, 8, 1), np.uint8), np.zeros(60, np.int64)
     pool = {"c0": {"images": images, "labels": labels}}
     gate(params, run, "c0", pool)

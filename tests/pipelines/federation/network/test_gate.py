@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.federation.core.messages import Payload
+from pipelines.federation.algorithms import dpsgd, nbafl, pppfl, sda_fl
+from pipelines.federation.core import local_sgd
+from pipelines.federation.core.messages import Payload, any_bounds
 from pipelines.federation.network.gate import (
     LARGEST,
     Gate,
@@ -21,6 +23,7 @@ from pipelines.federation.network.gate import (
     check_told,
 )
 
+TELLS = {**local_sgd.TELLS, **pppfl.TELLS, **sda_fl.TELLS, **nbafl.TELLS, **dpsgd.TELLS}
 TEMPLATE = {"w": np.zeros((2, 3), np.float32), "b": np.zeros(3, np.float32)}
 
 
@@ -35,7 +38,7 @@ def gate(seen) -> Gate:
         seen.append(payload)
         return Payload(payload.arrays, {"images": 7})
 
-    return Gate(update, TEMPLATE, rounds=3)
+    return Gate(update, TEMPLATE, rounds=3, tells=TELLS)
 
 
 def message(number=1, arrays=None, **scalars) -> Payload:
@@ -142,17 +145,17 @@ BEYOND += [
 
 @pytest.mark.parametrize("scalars", [{"accuracy": 0.5}, {3: 1}, *BEYOND], ids=str)
 def test_no_other_number_leaves(scalars):
-    gate = Gate(lambda payload: Payload(payload.arrays, scalars), TEMPLATE, rounds=1)
+    gate = Gate(lambda payload: Payload(payload.arrays, scalars), TEMPLATE, 1, TELLS)
     with pytest.raises(Refused, match="may not leave"):
         gate.answer(message())
     with pytest.raises(Refused):
-        check_told(scalars)
+        check_told(scalars, any_bounds(TELLS))
 
 
 @pytest.mark.parametrize("value", ["record of patient 17", -123.456789, [5.5]], ids=str)
 def test_what_may_not_leave_is_not_in_the_refusal_which_does(value):
     gate = Gate(
-        lambda payload: Payload(payload.arrays, {"signal_to_noise": value}), TEMPLATE, rounds=1
+        lambda payload: Payload(payload.arrays, {"signal_to_noise": value}), TEMPLATE, 1, TELLS
     )
     with pytest.raises(Refused) as refused:
         gate.answer(message())
@@ -162,7 +165,8 @@ def test_what_may_not_leave_is_not_in_the_refusal_which_does(value):
 
 
 def test_a_run_without_noise_may_say_so():
-    check_told({"epsilon_spent": math.inf, "epsilon_by_pld": math.inf, "signal_to_noise": math.inf})
+    endless = ("epsilon_spent", "epsilon_by_pld", "signal_to_noise")
+    check_told(dict.fromkeys(endless, math.inf), any_bounds(TELLS))
 
 
 def test_an_account_that_could_afford_no_step_may_say_so():
@@ -189,7 +193,7 @@ def test_a_server_wants_all_the_numbers_of_a_run():
 def test_a_refusal_is_one_line(gate, name):
     for refusing in (
         lambda: gate.answer(Payload(TEMPLATE, {"round": 1, name: 1})),
-        lambda: check_told({name: 1}),
+        lambda: check_told({name: 1}, any_bounds(TELLS)),
     ):
         with pytest.raises(Refused) as refused:
             refusing()

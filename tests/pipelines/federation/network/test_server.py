@@ -7,7 +7,7 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.federation.network.server import bounds
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 
 
 @pytest.fixture(scope="module")
@@ -16,12 +16,12 @@ def params() -> config.Params:
 
 
 def of(params: config.Params, method: str) -> dict:
-    return dict(bounds(params, Run("digits", method, "dp_moments")))
+    return dict(bounds(params, RunSpec("digits", method, "dp_moments")))
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedprox", "fednova", "scaffold", "reptile"])
 def test_a_client_counts_what_the_settings_say(params, method):
-    run = Run("digits", method, "dp_moments")
+    run = RunSpec("digits", method, "dp_moments")
     images, settings = params.profiles["digits"].images, run.settings(params)
     steps = settings.local_epochs * math.ceil(images / settings.batch)
     found = of(params, method)
@@ -41,10 +41,10 @@ def test_of_pppfl_no_number_weighs(params):
 
 
 def test_of_noise_no_more_steps_than_are_planned(params):
-    settings = Run("digits", "dpsgd").settings(params)
-    found = bounds(params, Run("digits", "dpsgd"))
+    settings = RunSpec("digits", "dpsgd").settings(params)
+    found = bounds(params, RunSpec("digits", "dpsgd"))
     assert found["steps"][2] == settings.rounds * max(
         settings.local_steps, settings.most_local_steps
     )
     assert "images" not in found and "left" in found
-    assert "left" not in bounds(params, Run("digits", "nbafl"))
+    assert "left" not in bounds(params, RunSpec("digits", "nbafl"))

@@ -18,7 +18,7 @@ from pipelines.errors import UserError
 from pipelines.federation.algorithms import fedavg, fednova, scaffold
 from pipelines.federation.core import rounds
 from pipelines.federation.core.control_variates import zeros
-from pipelines.federation.core.messages import Payload, Server
+from pipelines.federation.core.messages import Payload, ServerState
 from pipelines.federation.network.flare import engine
 from pipelines.federation.network.flare.engine import Carrier, Lost
 
@@ -178,9 +178,9 @@ class Trained(Proxy):
 
 
 STARTS = {
-    fedavg: lambda weights: Server(weights),
-    fednova: lambda weights: fednova.Nova(weights, 0.0),
-    scaffold: lambda weights: scaffold.Scaffold(weights, zeros(weights), 3),
+    fedavg: lambda weights: ServerState(weights),
+    fednova: lambda weights: fednova.NovaState(weights, 0.0),
+    scaffold: lambda weights: scaffold.ScaffoldServer(weights, zeros(weights), 3),
 }
 LIES = [{"images": lie} for lie in (math.nan, math.inf, -2, 0, 1e308, 10**30, 4, 3.0, True, "3")]
 LIES += [{"steps": lie} for lie in (0, -1, math.nan, 1e-300, 10**6)]

@@ -18,7 +18,7 @@ pytest.importorskip("nvflare", reason="needs the extra `flare`")
 from pipelines import config
 from pipelines.errors import UserError
 from pipelines.federation.network.flare import jobs, kits, names, processes
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 from pipelines.guard import checks
 
 
@@ -195,7 +195,7 @@ def test_what_is_no_kit_does_not_start(tmp_path):
 
 def test_a_job_holds_names_and_no_code(tmp_path):
     params = config.load(ROOT / "params.yaml")
-    run = Run("digits", "fedavg", "dp_moments")
+    run = RunSpec("digits", "fedavg", "dp_moments")
     jobs.write(tmp_path / "job", run, run.terms(params), ["c0", "c1"], params.federation)
     files = {
         str(file.relative_to(tmp_path / "job"))

@@ -20,8 +20,8 @@ from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
 from pipelines import config, methods, paths
 from pipelines.datasets import exports
 from pipelines.errors import UserError
-from pipelines.federation.core.task import federate
 from pipelines.federation.home import results
+from pipelines.federation.inprocess import federate
 from pipelines.federation.network.flare import names, processes, submit
 from pipelines.privacy.ledger import Ledger
 from stages import train_dp_baseline

@@ -13,9 +13,9 @@ from nvflare.apis.signal import Signal
 from pipelines import config
 from pipelines.federation.network.flare import server
 from pipelines.federation.network.flare.engine import Carrier, Lost
-from pipelines.federation.run_spec import Run
+from pipelines.federation.run_spec import RunSpec
 
-RUN = Run("digits", "sda_fl", "dp_moments")
+RUN = RunSpec("digits", "sda_fl", "dp_moments")
 
 
 class Proxy:

@@ -14,6 +14,7 @@ from pipelines.federation.core.control_variates import named, parted
 from pipelines.federation.core.messages import Payload, Reply
 from pipelines.federation.dp import dpsgd_server
 from pipelines.privacy.noise import SeededForTests
+from pipelines.privacy.per_sample import scaled_sum
 from pipelines.training.tensors import state_of
 
 
@@ -32,12 +33,18 @@ def client(epsilon: float = 3.0, **changes) -> dpsgd.Client:
         rng.integers(0, 256, (30, 8, 8, 1)).astype(np.uint8), rng.integers(0, 10, 30), np.arange(30)
     )
     settings = Dpsgd(**{**DPSGD, "control_variates": True, **changes})
-    return dpsgd.Client(network(), data, dpsgd.account(epsilon, 1e-5, settings), SeededForTests(0))
+    return dpsgd.Client(
+        network(), data, dpsgd.new_account(epsilon, 1e-5, settings), SeededForTests(0)
+    )
+
+
+def answer(own: dpsgd.Client, payload: Payload) -> Payload:
+    return dpsgd.client_update(payload, own, own.account.settings)
 
 
 def test_with_zero_variates_the_first_round_is_dp_sgd_s():
-    with_them = client()(Payload({**START, **named(ZEROS)}, ASKED))
-    without = client(control_variates=False)(Payload(START, ASKED))
+    with_them = answer(client(), Payload({**START, **named(ZEROS)}, ASKED))
+    without = answer(client(control_variates=False), Payload(START, ASKED))
     weights, change = parted(with_them.arrays)
     for name, array in without.arrays.items():
         np.testing.assert_allclose(weights[name], array, atol=1e-6)
@@ -61,9 +68,10 @@ def test_a_step_goes_along_the_released_gradient_less_the_clients_variate_plus_t
         {name: rng.normal(size=a.shape).astype(np.float32) for name, a in START.items()}
         for _ in "ab"
     )
-    own.variate.own = mine
+    own.variate.variate = mine
     own.variate.begin(control)
-    own.noisy_step(lot), plain.noisy_step(lot)
+    for each in (own, plain):
+        dpsgd.take_steps(each, 1, scaled_sum(each.model, each.lot_of(lot)))
     for name, array in state_of(own.model).items():
         drifted = state_of(plain.model)[name] - (control[name] - mine[name])
         np.testing.assert_allclose(array, drifted, atol=1e-5)
@@ -71,13 +79,13 @@ def test_a_step_goes_along_the_released_gradient_less_the_clients_variate_plus_t
     for name, array in change.items():
         released = START[name] - state_of(plain.model)[name]
         np.testing.assert_allclose(array, released - mine[name], atol=1e-5)
-        np.testing.assert_allclose(own.variate.own[name], released, atol=1e-5)
+        np.testing.assert_allclose(own.variate.variate[name], released, atol=1e-5)
 
 
 def test_the_server_moves_its_variate_by_the_share_of_clients_that_answered():
     settings = Dpsgd(**{**DPSGD, "control_variates": True})
     state = dpsgd_server.start({"w": np.zeros(1)}, settings, clients=4)
-    assert set(state.sent) == {"w", "control.w"}
+    assert set(state.broadcast) == {"w", "control.w"}
     told = {"left": 10, "noise_multiplier": 2.0, "clipping_norm": 0.5}
     replies = [
         Reply(c, Payload({"w": np.ones(1), "control.w": np.array([v])}, told))
@@ -112,14 +120,14 @@ def test_variates_draw_clients_with_different_labels_together():
         }
         clients = {
             c: dpsgd.Client(
-                network(), own, dpsgd.account(math.inf, 1e-5, settings), SeededForTests(0)
+                network(), own, dpsgd.new_account(math.inf, 1e-5, settings), SeededForTests(0)
             )
             for c, own in data.items()
         }
         state = dpsgd_server.start(START, settings, clients=2)
         for _ in range(6):
-            payload = Payload(state.sent, state.asked)
-            replies = [Reply(c, its(payload)) for c, its in clients.items()]
+            payload = Payload(state.broadcast, state.instructions)
+            replies = [Reply(c, answer(each, payload)) for c, each in clients.items()]
             state = dpsgd_server.step(state, replies)
         one, two = (parted(reply.payload.arrays)[0] for reply in replies)
         return sum(float(np.square(one[name] - two[name]).sum()) for name in one)

@@ -12,8 +12,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd
 from pipelines.federation.core.control_variates import named, parted
 from pipelines.federation.core.messages import Payload, weighted_mean
-from pipelines.federation.dp.together import Together
-from pipelines.federation.inprocess import InProcess
+from pipelines.federation.inprocess import InProcess, engine_of, in_turn
 from pipelines.privacy import layerwise
 from pipelines.privacy.noise import SeededForTests
 from pipelines.training.tensors import state_of
@@ -38,9 +37,13 @@ def clients(epsilons: dict[str, float], **changes) -> dict[str, dpsgd.Client]:
     for seed, (client, count) in enumerate(SIZES.items()):
         pixels = rng.integers(0, 256, (count, 8, 8, 1)).astype(np.uint8)
         data = Images(pixels, rng.integers(0, 10, count), np.arange(count))
-        account = dpsgd.account(epsilons[client], 1e-5, settings)
+        account = dpsgd.new_account(epsilons[client], 1e-5, settings)
         made[client] = dpsgd.Client(network(), data, account, SeededForTests(seed))
     return made
+
+
+def engine(kind, states: dict[str, dpsgd.Client]) -> InProcess:
+    return kind(dpsgd, states, states["a"].account.settings)
 
 
 def answers(engine: InProcess, rounds: int = 4, variates: bool = False) -> list[list]:
@@ -49,7 +52,7 @@ def answers(engine: InProcess, rounds: int = 4, variates: bool = False) -> list[
     Each round begins with the mean of the last, other noise and another norm.
     """
     weights, found = state_of(network()), []
-    steps = engine.handlers["a"].account.settings.local_steps
+    steps = engine.states["a"].account.settings.local_steps
     for number in range(rounds):
         control = named(
             {name: np.full_like(array, 0.01 * number) for name, array in weights.items()}
@@ -92,8 +95,8 @@ def same(one: list[list], other: list[list]) -> None:
 def test_nobodys_answer_differs_from_that_of_clients_in_turn(changes):
     alike = dict.fromkeys(SIZES, 3.0)
     made = [
-        answers(kind(clients(alike, **changes)), variates="control_variates" in changes)
-        for kind in (Together, InProcess)
+        answers(engine(kind, clients(alike, **changes)), variates="control_variates" in changes)
+        for kind in (engine_of, in_turn)
     ]
     assert [client for client, *_ in made[0][0]] == sorted(SIZES)
     same(*made)
@@ -104,22 +107,20 @@ def test_who_has_left_is_not_drawn_for_and_no_one_else_notices(first_to_go):
     """The client leaves during a round's steps, and takes those that it can pay."""
     few = {**dict.fromkeys(SIZES, 3.0), first_to_go: EARLIER}
     asked = {"noise_multiplier": 4.0, "local_steps": 3}
-    engines = [kind(clients(few, **asked)) for kind in (Together, InProcess)]
-    one, other = (answers(engine, 40) for engine in engines)
+    engines = [engine(kind, clients(few, **asked)) for kind in (engine_of, in_turn)]
+    one, other = (answers(each, 40) for each in engines)
     same(one, other)
     there = [[client for client, *_ in found] for found in one]
     rest = [client for client in sorted(SIZES) if client != first_to_go]
     assert there[0] == sorted(SIZES) and rest in there and there[-1] == []
-    gone, stayed = (engine.handlers[first_to_go] for engine in engines)
+    gone, stayed = (each.states[first_to_go] for each in engines)
     assert (
         gone.account.steps == stayed.account.steps
         and gone.account.steps > 3
         and gone.account.steps % 3
     )
     for client in SIZES:
-        assert (
-            engines[0].handlers[client].noise.position == engines[1].handlers[client].noise.position
-        )
+        assert engines[0].states[client].noise.position == engines[1].states[client].noise.position
 
 
 def test_small_lots_share_a_pass_and_later_steps_do_not(monkeypatch):
@@ -130,6 +131,6 @@ def test_small_lots_share_a_pass_and_later_steps_do_not(monkeypatch):
         return real(model, weights, images, labels)
 
     monkeypatch.setattr(layerwise, "parts", parts)
-    answers(Together(clients(dict.fromkeys(SIZES, math.inf), local_steps=2)), rounds=1)
+    answers(engine(engine_of, clients(dict.fromkeys(SIZES, math.inf), local_steps=2)), rounds=1)
     first, *later = sizes
     assert first > 45 and len(later) == 3 and max(later) < first  # b has no records, and no pass
