@@ -29,51 +29,49 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
+    """Trains a method on every generator's sets, fine-tunes it at each client, and writes the results."""
     profile = params.profiles[dataset]
-    own = shards.read_all(dataset, list(params.clients), profile)
+    client_shards = shards.read_all(dataset, list(params.clients), profile)
     everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     unfinished = scratch.unfinished(f"train_baseline-{dataset}-{algorithm}")
     with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
-        for generator, data, privacy in _data(params, dataset, algorithm, own):
+        for generator, data, privacy in _data(params, dataset, algorithm, client_shards):
             task = of_clients(params, dataset, data, algorithm, generator)
-            settings, carried = (
-                params.training(dataset, algorithm),
-                _carried(params, dataset, algorithm, generator),
-            )
-            for name, trained in baselines.trained(
-                algorithm, task, settings, carried, kept
-            ).items():
-                method = f"{name}/{generator}" if generator else name
-                found = fine_tuning.from_each_own(
+            settings = params.training(dataset, algorithm)
+            network = _network(params, dataset, algorithm, generator)
+            reported = baselines.trained(algorithm, task, settings, network, kept)
+            for name, trained in reported.items():
+                tuned = fine_tuning.from_each_own(
                     trained.models,
-                    own,
+                    client_shards,
                     everyone,
                     build=task.build,
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
                 )
                 verdict = _health(dataset, algorithm, task, settings, trained)
-                summary = {**found.summary, **privacy, "health": verdict.as_dict()}
-                cost = {**trained.cost, "seconds_at_home": found.seconds}
+                method = f"{name}/{generator}" if generator else name
                 results.save_method(
                     folder,
                     method,
-                    summary,
-                    found.curve,
-                    found.personal,
-                    correct=found.correct,
-                    cost=cost,
+                    {**tuned.summary, **privacy, "health": verdict.as_dict()},
+                    tuned.curve,
+                    tuned.personal,
+                    correct=tuned.correct,
+                    cost={**trained.cost, "seconds_at_home": tuned.seconds},
                 )
-                print(f"{dataset} {method}: {results.line(summary)}")
+                print(f"{dataset} {method}: {results.line(tuned.summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")
         add_salt_file(folder, dataset, "all-clients")
 
 
-def _data(params: Params, dataset: str, algorithm: str, own: dict[str, Shard]) -> Iterator[tuple]:
-    """(generator or None, each client's set, privacy), for each time that the algorithm runs."""
+def _data(
+    params: Params, dataset: str, algorithm: str, client_shards: dict[str, Shard]
+) -> Iterator[tuple]:
+    """Yields the generator or None, each client's set, and its privacy, for each run of the algorithm."""
     if algorithm in (*methods.AT_HOME, *methods.ON_REAL_DATA):
         privacy = UPPER_BOUND if algorithm in methods.ON_REAL_DATA else NOTHING_LEAVES
-        yield None, {client: shard.train for client, shard in own.items()}, privacy
+        yield None, {client: shard.train for client, shard in client_shards.items()}, privacy
         return
     for generator in params.synthesis.generators:
         of = dataset, list(params.clients), generator
@@ -100,17 +98,20 @@ def _health(
     return next((verdict for verdict in verdicts if verdict.collapsed), verdicts[0])
 
 
-def _carried(
+def _network(
     params: Params, dataset: str, algorithm: str, generator: str | None
 ) -> Callable[[], History] | None:
-    """The run's rounds over a network. In this process it has its task at hand, and bounds never leave it."""
+    """Returns what runs the rounds over a network, or None where they run in this process.
+
+    The upper bounds always do.
+    """
     if params.federation.engine == "inprocess" or not methods.has_rounds(algorithm):
         return None
     return partial(on_synthetic, params, RunSpec(dataset, algorithm, generator))
 
 
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
-    """Alike for all but `local`, which trains until it stops improving."""
+    """Returns the settings of fine-tuning: alike for all but `local`, which trains until it stops improving."""
     longer = params.training(dataset, "local").model_dump() if algorithm == "local" else {}
     return params.training(dataset, "fine_tune").model_copy(update=longer)
 

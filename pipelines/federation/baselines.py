@@ -1,4 +1,4 @@
-"""Every method beside PPPFL as one thing: the initial models it leaves to each client, round by round, and its cost."""
+"""Every method beside PPPFL: the initial models that it leaves to each client, and its cost."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,13 @@ NO_COST = {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
 
 @dataclass(frozen=True)
 class Trained:
-    """models: per round, {client: the weights it starts from at home}; before the first round and after each."""
+    """Holds what a method left.
+
+    Attributes:
+        models: per round, {client: the weights that it starts from}; before the first round and after
+            each.
+        cost: {"rounds", "bytes_down", "bytes_up", "seconds"}.
+    """
 
     models: list[dict[str, State]]
     cost: dict
@@ -33,14 +39,20 @@ def trained(
     algorithm: str,
     task: Task,
     settings: Block,
-    carried: Callable[[], History] | None = None,
+    network: Callable[[], History] | None = None,
     unfinished: Path | None = None,
 ) -> dict[str, Trained]:
-    """{method: what it left}.
+    """Trains a method.
 
     Args:
-        carried: runs the rounds of an algorithm that has some, where not in this process.
+        algorithm: its name.
+        task: what it trains on.
+        settings: the method's.
+        network: runs the rounds of an algorithm that has some, where not in this process.
         unfinished: where rounds in this process go on from, if they were killed.
+
+    Returns:
+        {method: what it left}. `single` reports two methods.
     """
     if algorithm in methods.AT_HOME:
         return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
@@ -48,57 +60,67 @@ def trained(
         return _single(task, settings)
     if algorithm == "pooled":
         return {algorithm: _pooled(task, settings)}
-    history = carried() if carried else federate(algorithm, task, settings, unfinished)
-    return {
-        algorithm: Trained(
-            [dict.fromkeys(task.data, model) for model in history.models], history.cost
-        )
-    }
+    history = network() if network else federate(algorithm, task, settings, unfinished)
+    models = [dict.fromkeys(task.data, model) for model in history.models]
+    return {algorithm: Trained(models, history.cost)}
 
 
 def _pooled(task: Task, settings: Pooled) -> Trained:
-    """One model on all sets, which someone must hold: each is sent once, and the model sent back."""
+    """Trains one model on all sets, which someone must hold.
+
+    Each set is sent once, and the model sent back.
+    """
     start = time.perf_counter()
     everything = concatenate([task.data[client] for client in sorted(task.data)])
     model = _fitted(task, everything, settings, "pooled")
-    down = len(task.data) * _bytes(model)
-    cost = {"rounds": 1, "bytes_down": down, "bytes_up": everything.images.nbytes}
-    return Trained(
-        [dict.fromkeys(task.data, model)], {**cost, "seconds": time.perf_counter() - start}
-    )
+    cost = {
+        "rounds": 1,
+        "bytes_down": len(task.data) * _bytes(model),
+        "bytes_up": everything.images.nbytes,
+        "seconds": time.perf_counter() - start,
+    }
+    return Trained([dict.fromkeys(task.data, model)], cost)
 
 
 def _single(task: Task, settings: Pooled) -> dict[str, Trained]:
-    """A model per client on its own set. `best_single` is the one that does best on the other clients' synthetic sets,
-    so no private record chooses; it goes to all."""
+    """Trains a model per client on its own set.
+
+    `best_single` is the one that does best on the other clients' synthetic sets, so no private record
+    chooses; it goes to all.
+    """
     start = time.perf_counter()
-    models = {
-        client: _fitted(task, data, settings, client) for client, data in sorted(task.data.items())
-    }
-    own = {**NO_COST, "seconds": time.perf_counter() - start}
+    models = {}
+    for client, data in sorted(task.data.items()):
+        models[client] = _fitted(task, data, settings, client)
+    apart = {**NO_COST, "seconds": time.perf_counter() - start}
     best = max(models, key=lambda client: _elsewhere(task, client, models[client]))
-    size, others = _bytes(models[best]), len(models) - 1
+    size = _bytes(models[best])
     sets = sum(data.images.nbytes for data in task.data.values())
     compared = {
         "rounds": 1,
-        "bytes_up": size * (others + 1) + sets,
+        "bytes_up": size * len(models) + sets,
         "bytes_down": size * len(models),
     }
+    shared = dict.fromkeys(models, models[best])
     return {
-        "own_synthetic": Trained([models], own),
-        "best_single": Trained([dict.fromkeys(models, models[best])], {**own, **compared}),
+        "own_synthetic": Trained([models], apart),
+        "best_single": Trained([shared], {**apart, **compared}),
     }
 
 
 def _elsewhere(task: Task, client: str, model: State) -> float:
-    """Mean accuracy on the other clients' synthetic sets."""
+    """Returns the mean accuracy on the other clients' synthetic sets."""
     network = with_state(task.build(), model)
-    others = [data for name, data in sorted(task.data.items()) if name != client]
-    return float(np.mean([scores(network, data)["accuracy"] for data in others])) if others else 0.0
+    accuracies = []
+    for name, data in sorted(task.data.items()):
+        if name != client:
+            accuracies.append(scores(network, data)["accuracy"])
+    return float(np.mean(accuracies)) if accuracies else 0.0
 
 
 def _fitted(task: Task, data: Images, settings: Pooled, name: str) -> State:
-    model, seed = task.build(), seeds.derive(task.seed, name)
+    model = task.build()
+    seed = seeds.derive(task.seed, name)
     classifier.fit(model, data, seed=seed, augmentation=task.augmentation, **settings.model_dump())
     return state_of(model)
 

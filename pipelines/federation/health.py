@@ -1,13 +1,15 @@
-"""Has a shared model collapsed? It is told from the weights, and from synthetic or public images alone: for free.
+"""Finds a shared model that collapsed, by its weights and by synthetic or public images alone: for free.
 
-A shared model is made to be adapted at home, and MAML's may rightly be poor before that. So it takes a hundred steps
-and is then tested, and so does the untrained network that the training began from. The images are of all clients' sets
-together, equally many of each class: a model that sees no difference between images can do no better there than guess.
-Per client it would not show: a set of a single class is all right for a model that knows nothing else.
+A shared model is made to be adapted by each client, and MAML's may rightly be poor before that. So it
+takes a hundred steps and is then tested, and so does the untrained network that the training began
+from. The images are of all clients' sets together, equally many of each class: a model that sees no
+difference between images can do no better there than guess. Per client it would not show: a set of a
+single class is all right for a model that knows nothing else.
 
-A model has collapsed where it cannot be told from guessing, and an untrained network can. Where that cannot be told
-from guessing either, the images teach nothing in so few steps, and nothing is said. The rule and the number of steps
-were chosen on synthetic sets of MNIST digits and of made-up photographs: fewer steps called models dead that recover.
+A model has collapsed where it cannot be told from guessing, and an untrained network can. Where that
+cannot be told from guessing either, the images teach nothing in so few steps, and nothing is said. The
+rule and the number of steps were chosen on synthetic sets of MNIST digits and of made-up photographs:
+fewer steps called models dead that recover.
 """
 
 import math
@@ -26,20 +28,27 @@ from pipelines.training import classifier
 from pipelines.training.tensors import State, with_state
 
 FILE = "health.json"
-FEWEST, IN_ALL = 4, 800  # images of a class, at least, and of all classes, at most
-TO_ADAPT, TO_TEST = 40, 100  # of a class, at most
-STEPS, BATCH, LEARNING_RATE = (
-    100,
-    32,
-    1e-3,
-)  # of Adam: what a client with a hundred records takes at home
+FEWEST = 4  # images of a class, at least
+IN_ALL = 800  # images of all classes, at most
+TO_ADAPT = 40  # images of a class, at most
+TO_TEST = 100  # images of a class, at most
+# of Adam: what a client with a hundred records takes in fine-tuning
+STEPS = 100
+BATCH = 32
+LEARNING_RATE = 1e-3
 ERRORS = 3.0  # standard errors of guessing, within which an accuracy is not told from it
 
 
 @dataclass(frozen=True)
 class Health:
-    """why: a sentence, empty where nothing was found. accuracy, untrained, guessing: after the steps, of the model,
-    of the untrained network, and of a guess; None where no image was looked at."""
+    """Holds a verdict.
+
+    Attributes:
+        collapsed: whether the model is of no use.
+        why: a sentence, empty where nothing was found.
+        accuracy, untrained, guessing: after the steps, of the model, of the untrained network, and of
+            a guess. None where no image was looked at.
+    """
 
     collapsed: bool
     why: str = ""
@@ -48,10 +57,11 @@ class Health:
     guessing: float | None = None
 
     def as_dict(self) -> dict:
+        """Returns the fields, for a JSON file."""
         return asdict(self)
 
     def told(self, method: str) -> str:
-        """For the terminal: a line that ends in a line break, or nothing."""
+        """Returns a line for the terminal that ends in a line break, or nothing."""
         return f"COLLAPSED: {method}: {self.why}\n" if self.collapsed else ""
 
 
@@ -65,12 +75,13 @@ def check(
     remedy: str,
     losses: Iterable[float] = (),
 ) -> Health:
-    """The verdict on a shared model.
+    """Returns the verdict on a shared model.
 
     Args:
         model, start: its weights, and those before any training.
         sets: synthetic or public images. Without any, the weights alone are looked at.
-        build: a fresh network of the same kind.
+        build: makes a fresh network of the same kind.
+        seed: of the draw of images and of the batches.
         remedy: a sentence on what to do, which ends the reason.
         losses: of the last round.
     """
@@ -83,11 +94,13 @@ def check(
     classes = len(np.unique(query.labels)) if query else 0
     if classes < 2:
         return Health(False)
-    predicted, untrained = (
-        _adapted(with_state(build(), state), support, query, seed) for state in (model, start)
-    )
-    accuracies = [float(np.mean(found == query.labels)) for found in (predicted, untrained)]
-    figures = dict(zip(("accuracy", "untrained", "guessing"), (*accuracies, 1 / classes)))
+    predicted = _adapted(with_state(build(), model), support, query, seed)
+    untrained = _adapted(with_state(build(), start), support, query, seed)
+    figures = {
+        "accuracy": float(np.mean(predicted == query.labels)),
+        "untrained": float(np.mean(untrained == query.labels)),
+        "guessing": 1 / classes,
+    }
     if not _lost(len(query), **figures):
         return Health(False, **figures)
     return Health(True, f"{_reason(predicted, **figures)} {remedy}", **figures)
@@ -97,6 +110,7 @@ def remedy(dataset: str, block: str, settings: Block) -> str:
     """Returns a sentence on what to do about a collapse.
 
     Args:
+        dataset: its name.
         block: where params.yaml has the method's settings.
         settings: the method's own.
     """
@@ -123,26 +137,30 @@ def _reason(predicted: np.ndarray, *, accuracy: float, untrained: float, guessin
 
 
 def _balanced(sets: list[Images], seed: int) -> tuple[Images | None, Images | None]:
-    """(images to adapt on, images to test on): equally many of each class that is not too rare, from all sets."""
+    """Returns images to adapt on and images to test on.
+
+    They are equally many of each class that is not too rare, from all sets.
+    """
     if not sets:
         return None, None
-    data, rng = concatenate(sets), np.random.default_rng(seeds.derive(seed, "health"))
-    labels, counts = np.unique(data.labels, return_counts=True)
-    labels, counts = labels[counts >= FEWEST], counts[counts >= FEWEST]
+    data = concatenate(sets)
+    rng = np.random.default_rng(seeds.derive(seed, "health"))
+    all_labels, all_counts = np.unique(data.labels, return_counts=True)
+    labels = all_labels[all_counts >= FEWEST]
+    counts = all_counts[all_counts >= FEWEST]
     if not len(labels):
         return None, None
     each = max(FEWEST, min(IN_ALL // len(labels), counts.min()))
     cut = min(TO_ADAPT, each // 2)
     end = min(cut + TO_TEST, each)
     drawn = [rng.permutation(np.flatnonzero(data.labels == label)) for label in labels]
-    support, query = (
-        np.concatenate([rows[part] for rows in drawn]) for part in (slice(cut), slice(cut, end))
-    )
+    support = np.concatenate([rows[:cut] for rows in drawn])
+    query = np.concatenate([rows[cut:end] for rows in drawn])
     return data[support], data[query]
 
 
 def _adapted(network: nn.Module, support: Images, query: Images, seed: int) -> np.ndarray:
-    """int64 [n]: the classes of the query images after STEPS steps on the support images."""
+    """Returns the classes of the query images, int64 [n], after STEPS steps on the support images."""
     epochs = math.ceil(STEPS / math.ceil(len(support) / BATCH))
     classifier.fit(
         network, support, epochs=epochs, batch=BATCH, learning_rate=LEARNING_RATE, seed=seed

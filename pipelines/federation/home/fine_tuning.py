@@ -1,4 +1,4 @@
-"""Fine-tuning at home and its scores: every method alike, from any initial model. All of it is private."""
+"""Fine-tunes a method's models at the clients and scores them: every method alike. All of it is private."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,8 @@ from pipelines import seeds
 from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.evaluation.metrics import scores_of
+from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients, scores_of
 from pipelines.evaluation.scoring import predictions, scores
-from pipelines.federation import selection
 from pipelines.training import classifier
 from pipelines.training.tensors import State, state_of, with_state
 
@@ -21,22 +20,31 @@ Build = Callable[[], nn.Module]
 
 
 class Homes(NamedTuple):
-    """What one initial model per client became.
+    """Holds what one initial model per client became.
 
-    results: {client: {"before", "after": {metric: value} on its own test part, "validation": accuracy on its
-    validation part afterwards, "global_before", "global_after": accuracy on the global test set, "epochs"}}.
+    Attributes:
+        results: {client: {"before", "after": {metric: value} on its own test part, "validation":
+            accuracy on its validation part afterwards, "global_before", "global_after": accuracy on
+            the global test set, "epochs"}}.
+        personal: {client: its fine-tuned weights}.
+        correct: {client: bool [n]}, whether each image of its test part is right afterwards.
+        seconds: of the fine-tuning alone, all clients one after the other.
     """
 
     results: dict[str, dict]
     personal: dict[str, State]
-    correct: dict[
-        str, np.ndarray
-    ]  # per client bool [n]: is each image of its test part classified rightly afterwards
-    seconds: float  # of the fine-tuning alone, all clients one after the other
+    correct: dict[str, np.ndarray]
+    seconds: float
 
 
 class Outcome(NamedTuple):
-    """What a method became: the last round's model fine-tuned, and a curve over rounds. summary: `from_each_own`."""
+    """Holds what a method became: its last round's model fine-tuned, and a curve over rounds.
+
+    Attributes:
+        summary: as `from_each_own` says.
+        curve: one row per round.
+        personal, correct, seconds: of the last round, as in `Homes`.
+    """
 
     summary: dict
     curve: list[dict]
@@ -54,11 +62,26 @@ def at_home(
     settings: FineTune,
     seed: int,
 ) -> Homes:
-    """Fine-tunes each client's initial model on its private records, stopping early on its private validation part."""
-    results, personal, correct, seconds = {}, {}, {}, 0.0
+    """Fine-tunes each client's initial model on its private records.
+
+    Training stops early on the client's private validation part.
+
+    Args:
+        initial: {client: the weights that it starts from}.
+        shards: {client: its private records}.
+        everyone: the global test set.
+        build: makes a network of the right shape.
+        settings: epochs, batch, learning rate and patience.
+        seed: of the batches; each client's own is derived from it.
+    """
+    results = {}
+    personal = {}
+    correct = {}
+    seconds = 0.0
     globally = on_everyone(initial, everyone, build=build)
     for client in sorted(shards):
-        shard, model = shards[client], with_state(build(), initial[client])
+        shard = shards[client]
+        model = with_state(build(), initial[client])
         before = scores(model, shard.test)
         started = time.perf_counter()
         epochs = classifier.fit(
@@ -87,22 +110,36 @@ def at_home(
 
 
 def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) -> dict[str, float]:
-    """Accuracy of each client's initial model on the global test set; one that several start from is scored once."""
-    models = {id(state): state for state in initial.values()}
-    found = {
-        key: scores(with_state(build(), state), everyone)["accuracy"]
-        for key, state in models.items()
-    }
-    return {client: found[id(state)] for client, state in initial.items()}
+    """Returns the accuracy of each client's initial model on the global test set.
+
+    A model that several clients start from is scored once.
+
+    Args:
+        initial: {client: the weights that it starts from}.
+        everyone: the global test set.
+        build: makes a network of the right shape.
+    """
+    accuracies = {}
+    for state in initial.values():
+        if id(state) not in accuracies:
+            model = with_state(build(), state)
+            accuracies[id(state)] = scores(model, everyone)["accuracy"]
+    return {client: accuracies[id(state)] for client, state in initial.items()}
 
 
 def through_rounds(
-    models: list[State], shards: dict[str, Shard], everyone: Images, **asked
+    models: list[State], shards: dict[str, Shard], everyone: Images, **arguments
 ) -> Outcome:
-    """`from_each_own` where all clients share one model per round. asked: as there."""
-    return from_each_own(
-        [dict.fromkeys(shards, model) for model in models], shards, everyone, **asked
-    )
+    """Does what `from_each_own` does, where all clients share one model per round.
+
+    Args:
+        models: the shared model of each round.
+        shards: {client: its private records}.
+        everyone: the global test set.
+        arguments: as there.
+    """
+    initial = [dict.fromkeys(shards, model) for model in models]
+    return from_each_own(initial, shards, everyone, **arguments)
 
 
 def from_each_own(
@@ -115,13 +152,21 @@ def from_each_own(
     seed: int,
     first: int = 0,
 ) -> Outcome:
-    """The last round's models fine-tuned (the result), and a curve over rounds: every `every`-th and the last are
-    fine-tuned, or with `every` None the last alone; every `shared_every`-th is scored as it is, on the global test set.
+    """Fine-tunes the last round's models, which is the result, and draws a curve over rounds.
 
-    The summary holds "clients", Homes.results of the last round, and what `selection.figures` finds on the curve.
+    Every `every`-th round and the last are fine-tuned; with `every` None the last alone. Every
+    `shared_every`-th is scored as it is, on the global test set. The summary holds "clients",
+    Homes.results of the last round, and what `selected_figures` finds on the curve.
 
     Args:
-        models: per round, from round `first`, each client's initial model. Noisy training hands its last one alone.
+        models: per round, from round `first`, each client's initial model. Noisy training hands its
+            last one alone.
+        shards: {client: its private records}.
+        everyone: the global test set.
+        build: makes a network of the right shape.
+        settings: of the fine-tuning and of the curve.
+        seed: of the batches.
+        first: the number of the first of these rounds.
     """
     last = first + len(models) - 1
     tuned = {*_each(settings.every, first, last), last}
@@ -130,12 +175,73 @@ def from_each_own(
         model = models[number - first]
         if number in tuned:
             homes = at_home(model, shards, everyone, build=build, settings=settings, seed=seed)
-            curve.append(selection.row(number, homes.results))
+            curve.append(tuned_row(number, homes.results))
         else:
-            curve.append(selection.untuned(number, on_everyone(model, everyone, build=build)))
-    return Outcome({"clients": homes.results, **selection.figures(curve)}, curve, *homes[1:])
+            curve.append(shared_row(number, on_everyone(model, everyone, build=build)))
+    summary = {"clients": homes.results, **selected_figures(curve)}
+    return Outcome(summary, curve, homes.personal, homes.correct, homes.seconds)
 
 
-def _each(so_many: int | None, first: int, last: int) -> range:
-    """From the first round, without the last; None: no round."""
-    return range(first, last, so_many) if so_many else range(0)
+def _each(step: int | None, first: int, last: int) -> range:
+    """Returns every `step`-th round from the first on, without the last; none for None."""
+    return range(first, last, step) if step else range(0)
+
+
+def tuned_row(number: int, results: dict[str, dict]) -> dict:
+    """Returns the curve's row of a round that was fine-tuned. Every client counts alike."""
+    before = over_clients({client: entry["before"] for client, entry in results.items()})
+    after = over_clients({client: entry["after"] for client, entry in results.items()})
+    return {
+        "round": number,
+        "accuracy_before": before["mean_accuracy"],
+        "accuracy_after": after["mean_accuracy"],
+        "accuracy_validation": _mean(results, "validation"),
+        "worst_after": after["worst_accuracy"],
+        **{f"{metric.name}_after": after[f"mean_{metric.name}"] for metric in other_metrics()},
+        "global_accuracy": _mean(results, "global_before"),
+    }
+
+
+def shared_row(number: int, globally: dict[str, float]) -> dict:
+    """Returns the curve's row of a round that nobody fine-tuned: its model on the global test set."""
+    return {"round": number, "global_accuracy": sum(globally.values()) / len(globally)}
+
+
+def selected_figures(curve: list[dict]) -> dict:
+    """Returns {"candidates", "selected", "bmta", "bmt_f1"}: figures of selected rounds.
+
+    They stand beside the last round's. A candidate is a fine-tuned round after the first step of
+    training; round 0 counts for methods without rounds alone. With one candidate nothing was selected,
+    and all figures are that round's.
+
+    `selected` is the round of the best mean accuracy on the private validation parts, the earliest
+    among equals. Early stopping uses these parts too, in each round alike. It is an experimenter's
+    figure: in a federation the clients' validation scores would have to leave them, and nothing here
+    accounts for that. `bmta` and `bmt_f1` are the paper's maxima of mean test accuracy and macro-F1:
+    selected on test data, for comparison alone.
+    """
+    tuned = [row for row in curve if "accuracy_after" in row]
+    candidates = [row for row in tuned if row["round"] > 0] or tuned
+    best = max(candidates, key=lambda row: row["accuracy_validation"])
+    return {
+        "candidates": len(candidates),
+        "selected": {
+            "round": best["round"],
+            "mean_accuracy": best["accuracy_after"],
+            "worst": best["worst_after"],
+            **{metric.name: best[f"{metric.name}_after"] for metric in other_metrics()},
+        },
+        **_best_means(candidates),
+    }
+
+
+def _best_means(candidates: list[dict]) -> dict[str, float]:
+    """Returns the best mean over rounds of every metric, under its key: "bmta", "bmt_f1"."""
+    best = {}
+    for metric in METRICS:
+        best[metric.best_key] = metric.best_of([row[f"{metric.name}_after"] for row in candidates])
+    return best
+
+
+def _mean(results: dict[str, dict], field: str) -> float:
+    return sum(entry[field] for entry in results.values()) / len(results)

@@ -1,9 +1,10 @@
-"""Clients that took no part in the shared training: what its model is worth to them when they have few labels.
+"""Clients that took no part in the shared training: what its model is worth to them with few labels.
 
-Each held-out client in turn: every algorithm trains on the sets of the others alone. The newcomer labels a few records
-of its train part, takes a fixed number of full-batch Adam steps from the model it is handed, and is tested. Nothing is
-selected, for a validation part would be more labels. `random_init` hands out an untrained model, so it is those few
-labels and nothing else: the bar. All of it is private: it is computed from the newcomer's own records.
+Each held-out client in turn: every algorithm trains on the sets of the others alone. The new client
+labels a few records of its train part, takes a fixed number of full-batch Adam steps from the model
+that it is handed, and is tested. Nothing is selected, for a validation part would be more labels.
+`random_init` hands out an untrained model, so it is those few labels and nothing else: the bar. All of
+it is private: it is computed from the new client's own records.
 """
 
 import time
@@ -29,10 +30,16 @@ from pipelines.training.tensors import State, with_state
 
 
 class Study(NamedTuple):
-    """cells: one per algorithm, client, number of labels and draw: {"algorithm", "client", "labels", "draw",
-    "accuracy", "macro_f1" on the client's own test part, "global_accuracy", "global_macro_f1"}; without labels, `draw`
-    is 0. skipped: {"client", "labels", "records"}, where the train part has fewer records than `labels`. costs: one per
-    algorithm and client: that of the shared training, and "seconds_at_home" of all adaptations and their tests."""
+    """Holds what every new client came to with every algorithm.
+
+    Attributes:
+        cells: one per algorithm, client, number of labels and draw: {"algorithm", "client", "labels",
+            "draw", "accuracy", "macro_f1" on the client's own test part, "global_accuracy",
+            "global_macro_f1"}. Without labels, `draw` is 0.
+        skipped: {"client", "labels", "records"}, where the train part has fewer records than `labels`.
+        costs: one per algorithm and client: that of the shared training, and "seconds_at_home" of all
+            adaptations and their tests.
+    """
 
     cells: list[dict]
     skipped: list[dict]
@@ -49,46 +56,65 @@ def study(
     seed: int,
     unfinished: Path | None = None,
 ) -> Study:
-    """Every newcomer with every algorithm.
+    """Tests every new client with every algorithm.
 
     Args:
-        task: of all clients; each newcomer is left out of it in its turn.
+        task: of all clients; each new client is left out of it in its turn.
         newcomers: the private records of the clients to hold out.
         everyone: the global test set.
+        settings: numbers of labels, draws and steps.
         training: {algorithm: its settings}.
         seed: of the draws, which are the same for every algorithm and generator.
         unfinished: where shared training goes on from, if it was killed.
     """
-    cells, costs = [], []
+    cells = []
+    costs = []
     for client in sorted(newcomers):
-        own = seeds.derive(seed, client)
+        client_seed = seeds.derive(seed, client)
         for algorithm, training_settings in training.items():
-            model, cost = shared_model(
-                algorithm, without(task, client), training_settings, unfinished
-            )
+            names = {"algorithm": algorithm, "client": client}
+            rest = without(task, client)
+            model, cost = shared_model(algorithm, rest, training_settings, unfinished)
             started = time.perf_counter()
             rows = few_labels(
-                model, newcomers[client], everyone, build=task.build, settings=settings, seed=own
+                model,
+                newcomers[client],
+                everyone,
+                build=task.build,
+                settings=settings,
+                seed=client_seed,
             )
-            watched = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
-            cells += [{"algorithm": algorithm, "client": client, **row} for row in watched]
-            at_home = {"seconds_at_home": time.perf_counter() - started}
-            costs.append({"algorithm": algorithm, "client": client, **cost, **at_home})
+            bar = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
+            cells += [{**names, **row} for row in bar]
+            seconds = time.perf_counter() - started
+            costs.append({**names, **cost, "seconds_at_home": seconds})
     return Study(cells, _skipped(newcomers, settings.labels), costs)
 
 
 def without(task: Task, client: str) -> Task:
-    """The task as if `client` were none of the federation: neither its set nor its epsilon is there."""
-    data, epsilons = (
-        {name: own[name] for name in own if name != client} for own in (task.data, task.epsilons)
+    """Returns the task without one client: neither its set nor its epsilon is there."""
+    others = [name for name in task.data if name != client]
+    return replace(
+        task,
+        data={name: task.data[name] for name in others},
+        epsilons={name: task.epsilons[name] for name in others},
     )
-    return replace(task, data=data, epsilons=epsilons)
 
 
 def shared_model(
     algorithm: str, task: Task, settings: Block, unfinished: Path | None = None
 ) -> tuple[State, dict]:
-    """(the last round's model, cost); one model for all clients, and for who joins later."""
+    """Trains the one model of all clients, and of those who join later.
+
+    Args:
+        algorithm: the method's name.
+        task: of the clients that take part.
+        settings: the method's.
+        unfinished: where a killed run left what it had.
+
+    Returns:
+        The last round's model, and the cost.
+    """
     (trained,) = baselines.trained(algorithm, task, settings, unfinished=unfinished).values()
     return next(iter(trained.models[-1].values())), trained.cost
 
@@ -102,22 +128,48 @@ def few_labels(
     settings: NewClients,
     seed: int,
 ) -> Iterator[dict]:
-    """One newcomer from one model: a row without labels, then one per number of labels and draw."""
+    """Tests one new client from one model.
+
+    Args:
+        initial: the weights that it is handed.
+        shard: its private records.
+        everyone: the global test set.
+        build: makes a network of the right shape.
+        settings: numbers of labels, draws and steps.
+        seed: of the draws.
+
+    Yields:
+        A row without labels, then one per number of labels and draw.
+    """
     yield {"labels": 0, "draw": 0, **_tested(with_state(build(), initial), shard, everyone)}
     for count in settings.labels:
-        for draw in range(1, settings.draws + 1) if count <= len(shard.train) else ():
+        if count > len(shard.train):
+            continue
+        for draw in range(1, settings.draws + 1):
             model = with_state(build(), initial)
             adapt(model, labelled(shard.train, count, seeds.derive(seed, draw)), settings)
             yield {"labels": count, "draw": draw, **_tested(model, shard, everyone)}
 
 
 def labelled(records: Images, count: int, seed: int) -> Images:
-    """`count` of the records, uniformly without replacement; with the same seed, fewer are among more."""
+    """Draws `count` of the records without replacement; with the same seed, fewer are among more.
+
+    Args:
+        records: the client's train part.
+        count: how many get a label.
+        seed: of the draw.
+    """
     return records[np.random.default_rng(seed).permutation(len(records))[:count]]
 
 
 def adapt(model: nn.Module, records: Images, settings: NewClients) -> None:
-    """`steps` steps of Adam in place, each on all records: the seed shuffles nothing that matters."""
+    """Takes `steps` steps of Adam in place, each on all records: the seed shuffles nothing that matters.
+
+    Args:
+        model: the network, whose weights change.
+        records: the labelled records.
+        settings: the number of steps and the learning rate.
+    """
     classifier.fit(
         model,
         records,
@@ -129,16 +181,18 @@ def adapt(model: nn.Module, records: Images, settings: NewClients) -> None:
 
 
 def _tested(model: nn.Module, shard: Shard, everyone: Images) -> dict[str, float]:
+    globally = scores(model, everyone)
     return {
         **scores(model, shard.test),
-        **{f"global_{name}": value for name, value in scores(model, everyone).items()},
+        **{f"global_{name}": value for name, value in globally.items()},
     }
 
 
 def _skipped(newcomers: dict[str, Shard], labels: list[int]) -> list[dict]:
-    return [
-        {"client": client, "labels": count, "records": len(shard.train)}
-        for client, shard in sorted(newcomers.items())
-        for count in labels
-        if count > len(shard.train)
-    ]
+    skipped = []
+    for client, shard in sorted(newcomers.items()):
+        records = len(shard.train)
+        for count in labels:
+            if count > records:
+                skipped.append({"client": client, "labels": count, "records": records})
+    return skipped

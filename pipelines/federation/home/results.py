@@ -1,4 +1,4 @@
-"""What a method leaves behind: scores, curve, which test images are right, cost, personal models. All of it private."""
+"""Writes what a method leaves behind: scores, curve, right test images, cost, models. All of it is private."""
 
 from pathlib import Path
 
@@ -21,38 +21,50 @@ def save_method(
     correct: dict[str, np.ndarray],
     cost: dict,
 ) -> None:
-    """One method's part of a stage's output, under `folder/METHOD` with its slashes as dashes.
+    """Writes one method's part of a stage's output, in `folder/METHOD` with its slashes as dashes.
 
-    What a clock says stands in cost.json alone: the same seed gives the same bytes in every other file.
+    What a clock says stands in cost.json alone: the same seed gives the same bytes in every other
+    file.
 
     Args:
+        folder: the stage's output.
+        method: its name.
+        summary: scores of every client, and what was selected.
+        curve: one row per round.
+        personal: {client: its fine-tuned weights}.
         correct: per client bool [n], whether each image of its test part is right.
         cost: as in `rounds.History`, with "seconds_at_home", of the final fine-tuning.
     """
-    own = folder / method.replace("/", "-")
-    own.mkdir()
-    write_json(own / "results.json", {"method": method, **summary})
-    write_csv(own / "rounds.csv", curve)
-    write_arrays(own / paths.CORRECT, correct)
-    write_json(own / paths.COST, cost)
+    part = folder / method.replace("/", "-")
+    part.mkdir()
+    write_json(part / "results.json", {"method": method, **summary})
+    write_csv(part / "rounds.csv", curve)
+    write_arrays(part / paths.CORRECT, correct)
+    write_json(part / paths.COST, cost)
     for client, state in personal.items():
-        write_arrays(own / f"{client}.safetensors", state)
+        write_arrays(part / f"{client}.safetensors", state)
 
 
 def leave_out(folder: Path, method: str, why: str) -> None:
-    """In the place of a method that did not run: the reason alone."""
-    own = folder / method
-    own.mkdir()
-    write_json(own / "results.json", {"method": method, "left_out": why})
+    """Writes the reason in the place of a method that did not run.
+
+    Args:
+        folder: the stage's output.
+        method: its name.
+        why: a sentence.
+    """
+    part = folder / method
+    part.mkdir()
+    write_json(part / "results.json", {"method": method, "left_out": why})
 
 
 def save_models(path: Path, models: list[State]) -> None:
-    """The global models of all rounds, stacked: [rounds + 1, ...] per weight."""
+    """Writes the global models of all rounds, stacked: [rounds + 1, ...] per weight."""
     write_arrays(path, {name: np.stack([model[name] for model in models]) for name in models[0]})
 
 
 def load_models(path: Path) -> list[State]:
-    """The inverse of `save_models`.
+    """Reads what `save_models` wrote.
 
     Raises:
         UserError: the file is absent or damaged, or holds no model.
@@ -65,9 +77,12 @@ def load_models(path: Path) -> list[State]:
 
 
 def line(summary: dict) -> str:
-    """One line for the terminal: mean accuracy at home, before and after fine-tuning."""
-    before, after = (
-        over_clients({c: e[when] for c, e in summary["clients"].items()})
-        for when in ("before", "after")
-    )
-    return f"accuracy {before['mean_accuracy']:.3f} before, {after['mean_accuracy']:.3f} after fine-tuning"
+    """Returns a line for the terminal: mean accuracy of the clients before and after fine-tuning."""
+    before = _mean_accuracy(summary, "before")
+    after = _mean_accuracy(summary, "after")
+    return f"accuracy {before:.3f} before, {after:.3f} after fine-tuning"
+
+
+def _mean_accuracy(summary: dict, when: str) -> float:
+    scores = {client: entry[when] for client, entry in summary["clients"].items()}
+    return over_clients(scores)["mean_accuracy"]
