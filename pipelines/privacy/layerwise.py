@@ -1,8 +1,15 @@
-"""The gradient of every record, layer by layer, from one forward and one backward pass over the batch.
+"""Computes the gradient of every record, layer by layer, in one forward and one backward pass.
 
-A dense layer's gradient of one record is the outer product of what the layer's output wants (g) and what went in (a):
-its norm is |g| |a|, and the scaled sum over records is one matrix product, so it is never formed (ghost clipping, Li et
-al. 2022, without its second pass). Other layers' gradients are formed, a convolution's as a product with its patches.
+A dense layer's gradient of one record is the outer product of what the layer's output wants (g) and
+what went in (a). Its norm is |g| |a|, and the scaled sum over records is one matrix product, so it
+is never formed (ghost clipping, Li et al. 2022, without its second pass). Other layers' gradients
+are formed, a convolution's as a product with its patches.
+
+>>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+>>> weights = {name: tensor.detach() for name, tensor in model.named_parameters()}
+>>> (layer,) = parts(model, weights, torch.ones(3, 1, 2, 2), torch.tensor([0, 1, 0]))
+>>> layer.squares().shape
+torch.Size([3])
 """
 
 import math
@@ -21,31 +28,49 @@ ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.ZeroPad
 
 
 def serves(model: nn.Module) -> bool:
-    """Whether every module is known here, used once, and has its weights to itself and nothing hooked to it."""
+    """Returns True if every module is known here, and nothing is shared or hooked.
+
+    A module must be used once and have its weights to itself.
+    """
     modules = list(_all(model))
-    held = [id(parameter) for module in modules for parameter in module.parameters(recurse=False)]
-    known = all(
-        type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module) for module in modules
-    )
-    in_place = any(getattr(module, "inplace", False) for module in modules)
-    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
-    return (
-        known
-        and not (in_place or hooked)
-        and len(set(map(id, modules))) == len(modules)
-        and len(set(held)) == len(held)
-    )
+    parameters = []
+    for module in modules:
+        if not _is_known(module) or getattr(module, "inplace", False):
+            return False
+        if module._forward_hooks or module._forward_pre_hooks:
+            return False
+        parameters += module.parameters(recurse=False)
+    return _all_differ(modules) and _all_differ(parameters)
+
+
+def _is_known(module: nn.Module) -> bool:
+    return type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module)
+
+
+def _all_differ(things: list) -> bool:
+    """Returns True if no object stands twice in the list."""
+    return len(set(map(id, things))) == len(things)
 
 
 def parts(
     model: nn.Module, weights: Sums, images: torch.Tensor, labels: torch.Tensor
 ) -> list[Formed | Outer]:
-    """The gradients of each record's cross-entropy in a model that `serves`; weights: {name: detached tensor}."""
-    seen: list[tuple[str, nn.Module, torch.Tensor, torch.Tensor]] = []
-    with _watched(model, seen):
+    """Returns the gradients of each record's cross-entropy, layer by layer.
+
+    Args:
+        model: A model that `serves`.
+        weights: Detached tensors by name.
+        images: [n, C, H, W].
+        labels: int64 [n].
+    """
+    calls: list[tuple[str, nn.Module, torch.Tensor, torch.Tensor]] = []
+    with _recorded(model, calls):
         loss = F.cross_entropy(functional_call(model, weights, (images,)), labels, reduction="sum")
-    wanted = torch.autograd.grad(loss, [output for *_, output in seen])
-    return [_part(name, layer, a, g, weights) for (name, layer, a, _), g in zip(seen, wanted)]
+    output_gradients = torch.autograd.grad(loss, [output for *_, output in calls])
+    gradients = []
+    for (name, layer, a, _), g in zip(calls, output_gradients):
+        gradients.append(_part(name, layer, a, g, weights))
+    return gradients
 
 
 def _part(
@@ -63,33 +88,30 @@ def _part(
     else:
         formed = _over_places(g * F.group_norm(a, layer.num_groups, eps=layer.eps))
     gradients = {weight: formed.flatten(1)}
-    if bias:
-        gradients[bias] = (
-            g.flatten(1, -2).sum(1) if isinstance(layer, nn.Linear) else _over_places(g)
-        )
+    if bias and isinstance(layer, nn.Linear):
+        gradients[bias] = g.flatten(1, -2).sum(1)
+    elif bias:
+        gradients[bias] = _over_places(g)
     return Formed(gradients, {name: weights[name].shape for name in gradients})
 
 
 @contextmanager
-def _watched(model: nn.Module, seen: list) -> Iterator[None]:
-    """Each layer with weights enters (name, itself, input, output) when it is called."""
+def _recorded(model: nn.Module, calls: list) -> Iterator[None]:
+    """Makes each layer with weights enter (name, itself, input, output) when it is called."""
 
     def hook(name: str):
         def called(layer, inputs, output):
-            if (
-                not output.requires_grad
-            ):  # the first layer's: the pass back ends there, not at the image
+            # the first layer's: the pass back ends there, not at the image
+            if not output.requires_grad:
                 output.requires_grad_()
-            seen.append((name, layer, inputs[0].detach(), output))
+            calls.append((name, layer, inputs[0].detach(), output))
 
         return called
 
-    layers = [
-        (name, module)
-        for name, module in model.named_modules()
-        if list(module.parameters(recurse=False))
-    ]
-    handles = [module.register_forward_hook(hook(name)) for name, module in layers]
+    handles = []
+    for name, module in model.named_modules():
+        if list(module.parameters(recurse=False)):
+            handles.append(module.register_forward_hook(hook(name)))
     try:
         yield
     finally:
@@ -98,35 +120,43 @@ def _watched(model: nn.Module, seen: list) -> Iterator[None]:
 
 
 def _all(model: nn.Module) -> Iterator[nn.Module]:
-    """Every module as often as it stands there."""
+    """Yields every module as often as it stands in the model."""
     yield model
     for child in model.children() if not isinstance(model, nn.Sequential) else list(model):
         yield from _all(child)
 
 
 def _patches(a: torch.Tensor, layer: nn.Conv2d) -> torch.Tensor:
-    """[n, C k k, places]: F.unfold as a strided view that is copied once, in half its time and less."""
+    """Returns patches [n, C k k, places].
+
+    It is F.unfold as a strided view that is copied once, in half its time and less.
+    """
     rows, columns = layer.padding
     a = F.pad(a, (columns, columns, rows, rows))
-    steps = list(zip(a.shape[2:], a.stride()[2:], layer.kernel_size, layer.stride, layer.dilation))
-    places = [
-        (side - dilation * (kernel - 1) - 1) // stride + 1
-        for side, _, kernel, stride, dilation in steps
-    ]
+    places = []
+    within = []
+    between = []
+    for axis in (0, 1):
+        side = a.shape[2 + axis]
+        step = a.stride()[2 + axis]
+        reach = layer.dilation[axis] * (layer.kernel_size[axis] - 1)
+        places.append((side - reach - 1) // layer.stride[axis] + 1)
+        within.append(step * layer.dilation[axis])
+        between.append(step * layer.stride[axis])
     shape = (*a.shape[:2], *layer.kernel_size, *places)
-    within = [step * dilation for _, step, _, _, dilation in steps]
-    between = [step * stride for _, step, _, stride, _ in steps]
     view = a.as_strided(shape, (*a.stride()[:2], *within, *between))
     return view.reshape(len(a), -1, math.prod(places))
 
 
 def _over_places(g: torch.Tensor) -> torch.Tensor:
-    """[n, C, ...] -> [n, C]."""
+    """Sums g [n, C, ...] over places, to [n, C]."""
     return g.flatten(2).sum(2) if g.dim() > 2 else g
 
 
 def _plain(module: nn.Module) -> bool:
+    """Returns True for a flatten or a convolution whose arguments are served."""
     if type(module) is nn.Flatten:
-        return module.start_dim > 0  # else records are merged
+        # else records are merged
+        return module.start_dim > 0
     known = type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros"
     return known and not isinstance(module.padding, str)

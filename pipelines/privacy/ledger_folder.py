@@ -7,7 +7,8 @@ from the package `ledger`, so that a stage that names no release imports no acco
 import os
 from pathlib import Path
 
-VARIABLE = "FEDLENS_LEDGERS"  # of the environment
+# of the environment
+VARIABLE = "FEDLENS_LEDGERS"
 USUAL = Path("ledgers")
 # DVC runs `dvc exp run --temp` and `--queue` below this folder, and deletes what lies there. If the
 # folder is a link, DVC runs no stage.
@@ -46,5 +47,5 @@ def chosen() -> Path:
 
 
 def _is_temporary(path: Path) -> bool:
-    """Returns whether the path lies in a folder that DVC deletes."""
+    """Returns True if the path lies in a folder that DVC deletes."""
     return TEMPORARY in zip(path.parts, path.parts[1:])

@@ -1,8 +1,14 @@
-"""The one seam through which privacy noise enters.
+"""Draws privacy noise: the one place where it enters.
 
-Formal noise comes from the operating system's entropy, through OpenSSL's generator, and never from the `seed`
-parameter. The test-only source is seeded, and voids the guarantee of whatever it touches: `guarantee` travels into
-every privacy statement.
+Formal noise comes from the operating system's entropy, through OpenSSL's generator, and never from
+the `seed` parameter. The test-only source is seeded, and voids the guarantee of whatever it
+touches: `guarantee` travels into every privacy statement.
+
+>>> noise = source("seeded_for_tests", test_seed=0)
+>>> noise.guarantee, noise.discrete_gaussian((2, 3), sigma=100.0).shape
+('none', (2, 3))
+>>> source("os_entropy", test_seed=0).guarantee
+'formal'
 """
 
 import math
@@ -13,38 +19,53 @@ from typing import Protocol
 
 import numpy as np
 
-BITS = 52  # of a uniform number: its half steps are exact in float64
+# of a uniform number: its half steps are exact in float64
+BITS = 52
 
 
 class Noise(Protocol):
-    guarantee: str  # formal | none
-    source: str  # how the statement names it
+    """Any source of noise.
+
+    Attributes:
+        guarantee: formal | none.
+        source: How the statement names it.
+    """
+
+    guarantee: str
+    source: str
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
-        """int64 of `shape`: independent draws of the discrete Gaussian with parameter sigma (lattice steps)."""
+        """Returns int64 draws of the discrete Gaussian, sigma in lattice steps."""
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Moves past one such draw, which a run that goes on after a kill has made before."""
 
     @property
     def position(self) -> dict | None:
-        """Where a stream of test noise is, for a run that goes on after a kill; entropy has none."""
+        """Returns where a stream of test noise is, for a run that goes on after a kill.
 
-    def move_to(self, position: dict | None) -> None: ...
+        Entropy has no position.
+        """
+
+    def move_to(self, position: dict | None) -> None:
+        """Moves a stream of test noise to a position."""
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
-        """float64: independent standard normals, for noise on floats (`float_gaussian`)."""
+        """Returns float64 standard normals, for noise on floats (`float_gaussian`)."""
 
     def uniform(self, count: int) -> np.ndarray:
-        """float64 [count] in (0, 1), for Poisson lots."""
+        """Returns float64 [count] in (0, 1), for Poisson lots."""
 
 
 @dataclass(frozen=True)
 class OsEntropy:
+    """Draws noise from the operating system's entropy."""
+
     guarantee: str = "formal"
     source: str = "operating system entropy; discrete Gaussian by OpenDP"
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
+        """Returns int64 draws of OpenDP's discrete Gaussian, sigma in lattice steps."""
         import opendp.prelude as dp
 
         dp.enable_features("contrib")
@@ -53,38 +74,45 @@ class OsEntropy:
         return np.array(draws, dtype=np.int64).reshape(shape)
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
-        """Nothing: entropy has no position."""
+        """Does nothing: entropy has no position."""
 
     position = None
 
     def move_to(self, position: None) -> None:
-        """Nothing, likewise."""
+        """Does nothing: entropy has no position."""
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
-        """By the inverse of the normal law."""
-        import torch  # its ndtri is within 5 float64 spacings of scipy's, in two thirds of the time
+        """Returns standard normals, by the inverse of the normal law."""
+        # its ndtri is within 5 float64 spacings of scipy's, in two thirds of the time
+        import torch
 
-        return (
-            torch.special.ndtri(torch.from_numpy(self.uniform(math.prod(shape))))
-            .numpy()
-            .reshape(shape)
-        )
+        uniform = torch.from_numpy(self.uniform(math.prod(shape)))
+        return torch.special.ndtri(uniform).numpy().reshape(shape)
 
     def uniform(self, count: int) -> np.ndarray:
+        """Returns float64 [count] in (0, 1)."""
         bits = np.frombuffer(_random(8 * count), np.uint64) >> np.uint64(64 - BITS)
         return (bits + 0.5) * 2.0**-BITS
 
 
 def _random(count: int) -> bytes:
-    """Of OpenSSL's generator, which OpenDP draws from too: AES, whose outputs tell nothing of its state, as a Mersenne
-    Twister's would. It is some fifteen times as fast as the operating system's own, which renews it at each call: else
-    copies of a machine that was cloned as it ran would draw the same noise, and their replies' difference have none."""
+    """Returns bytes of OpenSSL's generator, which OpenDP draws from too.
+
+    It is AES, whose outputs tell nothing of its state, as a Mersenne Twister's would. It is some
+    fifteen times as fast as the operating system's own, which renews it at each call: else copies
+    of a machine that was cloned as it ran would draw the same noise, and their replies' difference
+    would have none.
+    """
     ssl.RAND_add(secrets.token_bytes(32), 32.0)
     return ssl.RAND_bytes(count)
 
 
 class SeededForTests:
-    """Reproducible noise: rounded Gaussians of a seeded generator. Nothing made with it is private."""
+    """Draws reproducible noise of a seeded generator. Nothing made with it is private.
+
+    Args:
+        seed: The seed.
+    """
 
     guarantee = "none"
     source = "SEEDED TEST NOISE: no guarantee"
@@ -94,25 +122,31 @@ class SeededForTests:
         self.rng = np.random.default_rng(seed)
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
+        """Returns rounded Gaussians, int64."""
         return np.rint(self.rng.normal(0.0, sigma, shape)).astype(np.int64)
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
+        """Draws and drops one such array."""
         self.discrete_gaussian(shape, sigma)
 
     @property
     def position(self) -> dict:
+        """Returns the state of the generator."""
         return self.rng.bit_generator.state
 
     def move_to(self, position: dict) -> None:
+        """Sets the state of the generator."""
         self.rng.bit_generator.state = position
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns standard normals of this shape."""
         return self.rng.standard_normal(shape)
 
     def uniform(self, count: int) -> np.ndarray:
+        """Returns float64 [count] in [0, 1)."""
         return self.rng.random(count)
 
 
 def source(name: str, test_seed: int) -> Noise:
-    """The noise that `privacy.noise` names; `test_seed` reaches only the test-only one."""
+    """Returns the source that `privacy.noise` names; `test_seed` reaches only the test-only one."""
     return {"os_entropy": OsEntropy, "seeded_for_tests": lambda: SeededForTests(test_seed)}[name]()

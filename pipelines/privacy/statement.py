@@ -1,4 +1,13 @@
-"""The privacy statement that stands beside every released number (DESIGN rule 1)."""
+"""States the privacy that stands beside every released number (DESIGN rule 1).
+
+>>> statement = Statement(
+...     mechanism="toy", epsilon=3.0, delta=1e-5, mu=0.72, guarantee="formal", noise="discrete"
+... )
+>>> statement.sentence[:56]
+'Anyone who sees this release and everything else about a'
+>>> combined([statement.as_dict()])
+{'epsilon_max': 3.0, 'guarantee': 'formal'}
+"""
 
 from dataclasses import asdict, dataclass, field
 
@@ -12,17 +21,28 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class Statement:
-    """Who is protected from what, at which price, and by whose arithmetic.
+    """Says who is protected from what, at which price, and by whose arithmetic.
 
-    epsilon, delta: the guarantee. mu: the same as Gaussian DP, where the mechanism has one.
-    details: the mechanism's own parameters, among them L2 sensitivity and sigma of what is released, in its own units.
+    Attributes:
+        mechanism: The mechanism in words.
+        epsilon, delta: The guarantee.
+        mu: The same as Gaussian DP, where the mechanism has one.
+        guarantee: formal | none.
+        noise: The source of the noise.
+        accountant: The arithmetic behind epsilon.
+        unit: What is protected.
+        relation: The neighbouring relation.
+        sampling: How records are sampled.
+        details: The mechanism's own parameters, among them L2 sensitivity and sigma of what is
+            released, in its own units.
+        not_covered: What the guarantee says nothing about.
     """
 
     mechanism: str
     epsilon: float
     delta: float
     mu: float | None
-    guarantee: str  # formal | none
+    guarantee: str
     noise: str
     accountant: str = "exact Gaussian DP (mu), discrete noise with its slack inside delta"
     unit: str = "record"
@@ -33,27 +53,31 @@ class Statement:
 
     @property
     def sentence(self) -> str:
+        """Returns the guarantee in words."""
         if self.guarantee != "formal":
-            why = (
-                "not private at all (epsilon infinite)"
-                if self.epsilon == float("inf")
-                else f"void: {self.noise}"
-            )
+            why = f"void: {self.noise}"
+            if self.epsilon == float("inf"):
+                why = "not private at all (epsilon infinite)"
             return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
         return (
-            "Anyone who sees this release and everything else about all other records learns about one record at most "
-            f"what ({self.epsilon:g}, {self.delta:g})-differential privacy allows ({self.relation}). "
-            "This release alone: others of the same client compose with it."
+            "Anyone who sees this release and everything else about all other records learns about "
+            f"one record at most what ({self.epsilon:g}, {self.delta:g})-differential privacy "
+            f"allows ({self.relation}). This release alone: others of the same client compose with "
+            "it."
         )
 
     def as_dict(self) -> dict:
+        """Returns the fields and the sentence, as cards and ledgers hold them."""
         return {**asdict(self), "statement": self.sentence}
 
 
 def combined(statements: list[dict]) -> dict:
-    """Returns {"epsilon_max", "guarantee"} of what was made from several releases: formal only if every one is.
+    """Returns {"epsilon_max", "guarantee"} of what was made from several releases.
 
-    statements: as `Statement.as_dict` has them, or as JSON gives them back.
+    The guarantee is formal only if every release's is.
+
+    Args:
+        statements: As `Statement.as_dict` returns them, or as JSON has them.
     """
     formal = all(statement["guarantee"] == "formal" for statement in statements)
     largest = max(float(statement["epsilon"]) for statement in statements)

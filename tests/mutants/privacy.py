@@ -34,16 +34,18 @@ MUTANTS = [
     Mutant(
         "let another client's infinite gradient through where lots share a pass",
         "pipelines/privacy/per_sample.py",
-        "keep = own <= LARGEST  # nan is not",
-        "keep = lengths[: len(own)] <= LARGEST",
+        "keep = part_norms <= LARGEST",
+        "keep = pass_norms[: len(part_norms)] <= LARGEST",
         f"{TESTS}/privacy/test_per_sample.py::test_a_record_without_a_finite_gradient_reaches_no_other_lot",
     ),
     Mutant(
         "reuse one client's noise in another",
         "pipelines/privacy/noise.py",
-        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n"
+        '        """Returns int64 draws of OpenDP',
         "    @__import__('functools').cache\n"
-        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n        import opendp",
+        "    def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:\n"
+        '        """Returns int64 draws of OpenDP',
         f"{TESTS}/test_noise_matrix.py::test_another_client_gets_other_noise",
     ),
     Mutant(

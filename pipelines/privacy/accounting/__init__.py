@@ -1,12 +1,27 @@
-"""What releases cost, and how much noise a budget needs. Pure functions, keyword-only.
+"""Computes what releases cost, and how much noise a budget needs.
 
-Neighbouring relation everywhere: add or remove one record.
+All functions are pure and take keywords only. The neighbouring relation is everywhere: add or
+remove one record.
 
-gdp: Gaussian releases, exactly. renyi: the Rényi curve of the Poisson-sampled Gaussian. schedules: many sampled steps,
-each with its own noise, and calibration both ways. losses: what they cost on the way. filters: noise chosen from
-private outcomes. totals: all together.
+gdp            Gaussian releases, exactly
+renyi          the Rényi curve of the Poisson-sampled Gaussian
+schedules      what many sampled steps cost, each with its own noise
+calibration    how much noise, or how many steps, a budget allows
+pld            what steps cost on the way
+filters        noise chosen from private outcomes
+totals         all releases together
+
+>>> epsilon = gdp_epsilon(mu=0.5, delta=1e-5)
+>>> round(epsilon, 3), round(gdp_mu(epsilon=epsilon, delta=1e-5), 3)
+(1.993, 0.5)
+>>> steps = Steps(noise_multiplier=1.1, sampling_rate=0.01, count=1000)
+>>> round(schedule_epsilon(schedule=[steps], delta=1e-5), 3)
+1.712
+>>> steps_for(epsilon=1.712, delta=1e-5, sampling_rate=0.01, noise_multiplier=1.1)
+1000
 """
 
+from pipelines.privacy.accounting.calibration import most_steps, scale_for, steps_for
 from pipelines.privacy.accounting.filters import RenyiFilter, planned_order
 from pipelines.privacy.accounting.gdp import (
     LARGEST_EPSILON,
@@ -21,14 +36,11 @@ from pipelines.privacy.accounting.pld import NOTHING, Losses
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
 from pipelines.privacy.accounting.schedules import (
     Steps,
-    most_steps,
     on_one_lot,
-    scale_for,
     schedule_epsilon,
     schedule_epsilon_gdp,
     schedule_epsilon_pld,
     schedule_rdp,
-    steps_for,
 )
 from pipelines.privacy.accounting.totals import total_epsilon
 

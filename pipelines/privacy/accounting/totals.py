@@ -1,4 +1,11 @@
-"""Everything a client released, together."""
+"""Composes everything that a client released.
+
+>>> costs = [{"kind": "gaussian", "mu": 0.3}, {"kind": "gaussian", "mu": 0.4}]
+>>> round(total_epsilon(costs=costs, delta=1e-5), 3)
+1.993
+>>> total_epsilon(costs=[*costs, {"kind": "none"}], delta=1e-5)
+inf
+"""
 
 import math
 from functools import cache
@@ -9,29 +16,34 @@ from pipelines.privacy.accounting.schedules import Steps, dp_accounting, sampled
 
 
 def total_epsilon(*, costs: list[dict], delta: float) -> float:
-    """Epsilon at `delta` of several releases of the same records together.
+    """Returns the epsilon of several releases of the same records together.
 
-    A cost is {"kind": "gaussian", "mu"}, {"kind": "sampled_gaussian", "schedule": [[noise multiplier, rate, steps]]},
-    {"kind": "renyi", "order", "rdp"} for a filtered run, or {"kind": "none"} for a release without privacy. Gaussian
-    ones alone compose exactly; with sampled ones among them the privacy loss distributions do (dp-accounting); with a
-    filtered one among them, the Rényi curves up to its order. Beyond LARGEST_EPSILON, for which the lattices of
-    discrete noise were cut, no claim is made: infinity.
+    Gaussian releases alone compose exactly. With sampled ones among them the privacy loss
+    distributions do (dp-accounting); with a filtered one among them, the Rényi curves up to its
+    order. Beyond LARGEST_EPSILON, for which the lattices of discrete noise were cut, no claim is
+    made: infinity.
+
+    Args:
+        costs: A cost is {"kind": "gaussian", "mu"}, {"kind": "sampled_gaussian", "schedule":
+            [[noise multiplier, rate, steps]]}, {"kind": "renyi", "order", "rdp"} for a filtered
+            run, or {"kind": "none"} for a release without privacy.
+        delta: The delta of the guarantee.
     """
-    kinds = {
-        kind: [cost for cost in costs if cost["kind"] == kind]
-        for kind in ("gaussian", "sampled_gaussian", "renyi")
-    }
-    if len(costs) > sum(map(len, kinds.values())):
-        return math.inf
-    mu = compose([cost["mu"] for cost in kinds["gaussian"]])
-    schedule = [
-        Steps(*steps)
-        for cost in kinds["sampled_gaussian"]
-        for steps in cost["schedule"]
-        if steps[2]
-    ]
-    if kinds["renyi"]:
-        total = _by_renyi(kinds["renyi"], mu, schedule, delta)
+    mus = []
+    schedule = []
+    filtered = []
+    for cost in costs:
+        if cost["kind"] == "gaussian":
+            mus.append(cost["mu"])
+        elif cost["kind"] == "sampled_gaussian":
+            schedule += [Steps(*steps) for steps in cost["schedule"] if steps[2]]
+        elif cost["kind"] == "renyi":
+            filtered.append(cost)
+        else:
+            return math.inf
+    mu = compose(mus)
+    if filtered:
+        total = _by_renyi(filtered, mu, schedule, delta)
     elif schedule:
         total = _by_loss_distributions(mu, tuple(schedule), delta)
     else:
@@ -40,19 +52,24 @@ def total_epsilon(*, costs: list[dict], delta: float) -> float:
 
 
 def _by_renyi(filtered: list[dict], mu: float, schedule: list[Steps], delta: float) -> float:
-    """rho is monotone in the order: a filter's budget holds at every order up to its own."""
-    largest, rdp = min(cost["order"] for cost in filtered), sum(cost["rdp"] for cost in filtered)
-    return min(
-        rdp_epsilon(
-            rdp=rdp + order * mu * mu / 2 + schedule_rdp(schedule=schedule, order=order),
-            order=order,
-            delta=delta,
-        )
-        for order in {largest, *(order for order in ORDERS if order < largest)}
-    )
+    """Returns the least epsilon over the orders up to the filters' own.
+
+    rho is monotone in the order: a filter's budget holds at every order up to its own.
+    """
+    largest = min(cost["order"] for cost in filtered)
+    rdp = sum(cost["rdp"] for cost in filtered)
+    candidates = []
+    for order in (largest, *ORDERS):
+        if order > largest:
+            continue
+        gaussian = rdp + order * mu * mu / 2
+        total = gaussian + schedule_rdp(schedule=schedule, order=order)
+        candidates.append(rdp_epsilon(rdp=total, order=order, delta=delta))
+    return min(candidates)
 
 
-@cache  # seconds each; clients with equal budgets ask the same
+# it takes seconds, and clients with equal budgets need the same figure
+@cache
 def _by_loss_distributions(mu: float, schedule: tuple[Steps, ...], delta: float) -> float:
     accountant = dp_accounting().pld.PLDAccountant()
     if mu > 0:

@@ -1,11 +1,19 @@
-"""The two-worlds audit: how well can scores of a mechanism's outputs tell two neighbouring data sets apart?
+"""Audits in two worlds: how well do scores of a mechanism's outputs tell two data sets apart?
 
-`absent` and `present` are float [n], independent runs in the two worlds; a higher score speaks for `present`. The
-threshold is chosen on the first half of the runs. On the second half, Clopper-Pearson bounds the false positive and
-the false negative rate at alpha / 2 each, so that both hold together with probability 1 - alpha.
+The data sets are neighbours. `absent` and `present` are float [n], independent runs in the two
+worlds; a higher score speaks for `present`. The threshold is chosen on the first half of the runs.
+On the second half, Clopper-Pearson bounds the false positive and the false negative rate at
+alpha / 2 each, so that both hold together with probability 1 - alpha.
 
-mu:       Phi^-1(1 - FPR) - Phi^-1(FNR) <= mu for every attack on a mu-GDP mechanism (Dong, Roth and Su, eq. 6).
-epsilon:  1 - FNR <= e^epsilon FPR + delta, and the same with the two rates exchanged; assumes nothing.
+mu:       Phi^-1(1 - FPR) - Phi^-1(FNR) <= mu for every attack on a mu-GDP mechanism (Dong, Roth
+          and Su, eq. 6).
+epsilon:  1 - FNR <= e^epsilon FPR + delta, and the same with the two rates exchanged; assumes
+          nothing.
+
+>>> rng = np.random.default_rng(0)
+>>> absent, present = rng.normal(0, 1, 4000), rng.normal(1, 1, 4000)
+>>> bool(0.7 < mu_lower_bound(absent, present) <= 1.0)
+True
 """
 
 from collections.abc import Callable
@@ -16,8 +24,10 @@ from scipy.stats import beta, norm
 from pipelines.privacy.audits.verdict import Verdict, of_mu
 
 CONFIDENCE = 0.95
-CANDIDATES = 400  # thresholds tried, at quantiles of the first half
-CAUTIOUS = 1 - 1e-9  # confidence while choosing: far in the tails the best of many is mere luck
+# thresholds tried, at quantiles of the first half
+CANDIDATES = 400
+# confidence while choosing: far in the tails the best of many is mere luck
+CAUTIOUS = 1 - 1e-9
 
 Rates = tuple[np.ndarray, np.ndarray]
 
@@ -30,7 +40,14 @@ def audit(
     delta: float,
     confidence: float = CONFIDENCE,
 ) -> Verdict:
-    """Both bounds on one mechanism's scores; the mu one decides."""
+    """Computes both bounds on one mechanism's scores; the one on mu decides.
+
+    Args:
+        absent, present: float [n], scores of independent runs in the two worlds.
+        mu_claimed: The claim.
+        delta: The delta of the claim in epsilon.
+        confidence: The confidence of each bound.
+    """
     free = epsilon_lower_bound(absent, present, delta=delta, confidence=confidence)
     lower = mu_lower_bound(absent, present, confidence=confidence)
     evidence = {
@@ -44,20 +61,35 @@ def audit(
 def mu_lower_bound(
     absent: np.ndarray, present: np.ndarray, *, confidence: float = CONFIDENCE
 ) -> float:
-    """At most the true mu of a Gaussian mechanism, with probability `confidence` or more. Never negative."""
-    return _split_bound(absent, present, lambda fpr, fnr: norm.isf(fpr) - norm.ppf(fnr), confidence)
+    """Returns a bound that is at most the true mu of a Gaussian mechanism. It is never negative.
+
+    Args:
+        absent, present: float [n], scores of independent runs in the two worlds.
+        confidence: The least probability with which the bound holds.
+    """
+
+    def mu(fpr: np.ndarray, fnr: np.ndarray) -> np.ndarray:
+        return norm.isf(fpr) - norm.ppf(fnr)
+
+    return _split_bound(absent, present, mu, confidence)
 
 
 def epsilon_lower_bound(
     absent: np.ndarray, present: np.ndarray, *, delta: float, confidence: float = CONFIDENCE
 ) -> float:
-    """At most the epsilon at `delta` of any mechanism, with probability `confidence` or more. Never negative."""
+    """Returns a bound that is at most the epsilon of any mechanism. It is never negative.
 
-    def epsilon(fpr, fnr):
-        one, other = (
-            np.log(np.maximum(1 - a - delta, 1e-300) / b) for a, b in ((fnr, fpr), (fpr, fnr))
-        )
-        return np.maximum(one, other)
+    Args:
+        absent, present: float [n], scores of independent runs in the two worlds.
+        delta: The delta of the bound.
+        confidence: The least probability with which the bound holds.
+    """
+
+    def one_sided(rate: np.ndarray, other_rate: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(1 - rate - delta, 1e-300) / other_rate)
+
+    def epsilon(fpr: np.ndarray, fnr: np.ndarray) -> np.ndarray:
+        return np.maximum(one_sided(fnr, fpr), one_sided(fpr, fnr))
 
     return _split_bound(absent, present, epsilon, confidence)
 
@@ -65,20 +97,30 @@ def epsilon_lower_bound(
 def error_bounds(
     absent: np.ndarray, present: np.ndarray, thresholds: np.ndarray, *, confidence: float
 ) -> Rates:
-    """Upper bounds on (FPR, FNR) of `score > threshold`, each at (1 - confidence) / 2; [t] each."""
+    """Returns upper bounds on (FPR, FNR) of `score > threshold`.
+
+    Args:
+        absent, present: float [n], scores of independent runs in the two worlds.
+        thresholds: float [t].
+        confidence: Each bound holds at (1 - confidence) / 2.
+
+    Returns:
+        Two arrays [t].
+    """
     false_positives = len(absent) - np.searchsorted(np.sort(absent), thresholds, side="right")
     false_negatives = np.searchsorted(np.sort(present), thresholds, side="right")
     tail = (1 - confidence) / 2
-    return _clopper_pearson(false_positives, len(absent), tail), _clopper_pearson(
-        false_negatives, len(present), tail
-    )
+    fpr = _clopper_pearson(false_positives, len(absent), tail)
+    fnr = _clopper_pearson(false_negatives, len(present), tail)
+    return fpr, fnr
 
 
 def _split_bound(
     absent: np.ndarray, present: np.ndarray, bound: Callable[..., np.ndarray], confidence: float
 ) -> float:
-    """`bound` at the threshold that the first half prefers, measured on the second."""
-    first, second = ([world[half::2] for world in (absent, present)] for half in (0, 1))
+    """Returns a bound at the threshold that the first half prefers, measured on the second."""
+    first = (absent[::2], present[::2])
+    second = (absent[1::2], present[1::2])
     thresholds = np.quantile(np.concatenate(first), np.linspace(0, 1, CANDIDATES), method="lower")
     chosen = thresholds[np.argmax(bound(*error_bounds(*first, thresholds, confidence=CAUTIOUS)))]
     (value,) = bound(*error_bounds(*second, np.array([chosen]), confidence=confidence))
@@ -86,7 +128,6 @@ def _split_bound(
 
 
 def _clopper_pearson(events: np.ndarray, trials: int, tail: float) -> np.ndarray:
-    """The largest rate at which `events` or fewer of `trials` has probability `tail`."""
-    return np.where(
-        events < trials, beta.isf(tail, events + 1, np.maximum(trials - events, 1)), 1.0
-    )
+    """Returns the largest rate at which `events` or fewer of `trials` has probability `tail`."""
+    upper = beta.isf(tail, events + 1, np.maximum(trials - events, 1))
+    return np.where(events < trials, upper, 1.0)

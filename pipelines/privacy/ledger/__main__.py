@@ -18,7 +18,8 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError, wording
 from pipelines.privacy.ledger.arguments import parsed
 
-USUAL_DELTA = 1e-5  # of params.yaml as it is shipped; asked for where no release states one
+# of params.yaml as it is shipped; asked for where no release states one
+USUAL_DELTA = 1e-5
 NOTHING = "no ledger DATASET/CLIENT.jsonl, so nothing was released from there yet."
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from pipelines.privacy import ledger_folder
 from pipelines.privacy.ledger_folder import LedgerError
 
-MOST = 10**6  # releases of one kind in a plan
-LEAST = 1e-300  # delta of which floats still hold the inverse
+# releases of one kind in a plan
+MOST = 10**6
+# delta of which floats still hold the inverse
+LEAST = 1e-300
 
 
 def parsed(description: str, arguments: list[str] | None) -> argparse.Namespace:

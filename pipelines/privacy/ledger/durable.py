@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-WITHOUT = (errno.EINVAL, errno.ENOTSUP)  # some network file systems cannot flush a folder
+# some network file systems cannot flush a folder
+WITHOUT = (errno.EINVAL, errno.ENOTSUP)
 
 
 def append(path: Path, content: bytes) -> None:

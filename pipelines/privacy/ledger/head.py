@@ -7,7 +7,8 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
-START = "0" * 64  # the hash before the first line
+# the hash before the first line
+START = "0" * 64
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -28,7 +29,8 @@ class Head:
         return (json.dumps(asdict(self)) + "\n").encode()
 
 
-NONE = Head(0, START)  # of a chain without a line
+# of a chain without a line
+NONE = Head(0, START)
 
 
 def parsed(content: bytes) -> Head:

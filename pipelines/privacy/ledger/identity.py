@@ -2,8 +2,12 @@
 
 A parameter of a release is a fact or a consequence. Facts are what somebody chose: a budget, a
 seed, a setting. Consequences, such as a noise deviation or a sentence about it, follow from facts
-and the mechanism's version. Only facts identify a release, so that a better accountant or another wording
-makes nobody pay again.
+and the mechanism's version. Only facts identify a release, so that a better accountant or another
+wording makes nobody pay again.
+
+>>> identity = Identity(consequences=frozenset({"sigma"}))
+>>> identity.facts({"epsilon": 3.0, "sigma": 1.26, "settings": {"clip": 1.0}}, "formal")
+{'guarantee': 'formal', 'epsilon': 3.0, 'settings.clip': 1.0}
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,8 +21,8 @@ class Identity:
     """Declares which parameters of a mechanism's releases are no facts.
 
     Parameters are named by dotted paths such as `settings.momentum`. A path stands for all that
-    lies below it. Every parameter counts unless it is declared here. So a forgotten declaration charges
-    a release anew, and never hands out another one for it.
+    lies below it. Every parameter counts unless it is declared here. So a forgotten declaration
+    charges a release anew, and never hands out another one for it.
 
     Attributes:
         consequences: Parameters that follow from others.
@@ -53,7 +57,7 @@ class Identity:
         return facts
 
     def below(self, prefix: str) -> "Identity":
-        """Returns the same declarations for parameters that lie under `prefix` in another release."""
+        """Returns the same declarations for parameters below `prefix` in another release."""
 
         def moved(path: str) -> str:
             return f"{prefix}.{path}"
@@ -77,7 +81,7 @@ class Identity:
         )
 
     def _counts(self, path: str, value: object) -> bool:
-        """Returns whether a parameter is a fact."""
+        """Returns True if a parameter is a fact."""
         left_out = self.consequences | self.free
         if any(path == each or path.startswith(f"{each}.") for each in left_out):
             return False

@@ -8,7 +8,7 @@ from pipelines.privacy.ledger.identity import Identity
 
 @dataclass(frozen=True)
 class Release:
-    """A release that is to be made.
+    """Describes a release that is to be made.
 
     Attributes:
         mechanism: The name of the code that makes it.
@@ -46,11 +46,11 @@ class Release:
 
     @property
     def former_fingerprint(self) -> str:
-        """Returns the name by earlier versions of this code. It covers all parameters, facts or not."""
+        """Returns the name by earlier versions of this code, which covers all parameters."""
         return digest([self.mechanism, self.version, self.parameters, self.data])
 
     def is_in(self, entry: dict) -> bool:
-        """Returns whether an `open` entry is about this release, whatever code version wrote it."""
+        """Returns True if an `open` entry is about this release, whatever code wrote it."""
         known_by = ("mechanism", "version", "data")
         if any(entry[name] != getattr(self, name) for name in known_by):
             return False
