@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = ("stages", "pipelines", "models", "audits")
+OURS = ("stages", "pipelines", "models", "audits", "benchmarks", "experiments")
 
 
 def module_file(name: str) -> Path | None:
@@ -46,3 +46,49 @@ def closure(start: Path) -> set[Path]:
             seen.add(path)
             todo += imported(path)
     return seen
+
+
+def packages() -> list[Path]:
+    """Returns every folder of ours that holds modules."""
+    folders = {file.parent for name in OURS for file in (ROOT / name).rglob("*.py")}
+    return sorted(folders)
+
+
+def units(package: Path) -> dict[str, set[str]]:
+    """Returns which parts of a package each of its parts imports.
+
+    A part is a module of the package, or a package below it.
+    """
+    arrows = {}
+    for file in package.rglob("*.py"):
+        if not file.stat().st_size:
+            continue
+        part = _part(file, package)
+        arrows.setdefault(part, set())
+        for other in imported(file):
+            if other.is_relative_to(package):
+                arrows[part].add(_part(other, package))
+    for part in arrows:
+        arrows[part] -= {part, "__init__"}
+    return arrows
+
+
+def _part(file: Path, package: Path) -> str:
+    return file.relative_to(package).parts[0].removesuffix(".py")
+
+
+def floors(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """Returns the parts in floors: each part imports from lower floors alone.
+
+    Raises:
+        AssertionError: some parts import one another in a circle.
+    """
+    rest = dict(arrows)
+    stacked = []
+    while rest:
+        floor = {part for part, others in rest.items() if not others & set(rest)}
+        assert floor, f"a circle of imports among {sorted(rest)}"
+        stacked.append(floor)
+        for part in floor:
+            del rest[part]
+    return stacked

@@ -4,7 +4,7 @@ import re
 from typing import get_args
 
 import pytest
-from imports import ROOT, closure
+from imports import ROOT, closure, floors, packages, units
 from ruamel.yaml import YAML
 
 from pipelines import methods
@@ -165,6 +165,53 @@ def test_the_floors():
             assert not [p for p in closure(file) if other in p.parts], file
     for file in (ROOT / "pipelines").rglob("*.py"):
         assert not [p for p in closure(file) if "stages" in p.parts], file
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_package_has_a_circle_of_imports(package):
+    floors(units(package))
+
+
+# From the lowest floor up: a part imports from lower floors alone.
+FEDERATION = (
+    {"core", "health", "noisy_release"},
+    {"dp", "run_spec"},
+    {"algorithms"},
+    {"inprocess"},
+    {"baselines", "engine"},
+    {"home"},
+    {"noisy_training"},
+    {"noisy_run"},
+    {"network"},
+)
+PIPELINES = (
+    {"errors", "methods", "privacy", "seeds"},
+    {"paths", "release_store"},
+    {"config", "scratch"},
+    {"files"},
+    {"datasets", "recover"},
+    {"releases", "training"},
+    {"evaluation", "guard", "synthesis"},
+    {"federation", "reporting"},
+)
+
+
+@pytest.mark.parametrize(
+    ("folder", "declared"), [("pipelines", PIPELINES), ("pipelines/federation", FEDERATION)]
+)
+def test_a_part_imports_from_lower_floors_alone(folder, declared):
+    """A new part has a place of its own; one that slips to another floor shows here."""
+    arrows = units(ROOT / folder)
+    number = {part: floor for floor, parts in enumerate(declared) for part in parts}
+    assert set(arrows) - {"__init__"} == set(number)
+    for part, others in arrows.items():
+        for other in others:
+            assert number[other] < number[part], f"{part} imports {other}"
+
+
+def test_a_circle_of_imports_is_found():
+    with pytest.raises(AssertionError, match="a circle of imports among \\['b', 'c'\\]"):
+        floors({"a": set(), "b": {"a", "c"}, "c": {"b"}})
 
 
 def test_stages_that_need_no_torch_do_not_import_it():
