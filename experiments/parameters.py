@@ -1,4 +1,4 @@
-"""Derives the parameters of a run: params.yaml with the overrides of `dvc exp run -S`."""
+"""Derives the parameters of a run: those of the files with the overrides of `dvc exp run -S`."""
 
 import hashlib
 import json
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from experiments.plans import Run
 from pipelines import methods
 from pipelines.config import Params
+from pipelines.config.places import PARAMS, PROFILES, SHARED, belongs_in
 from pipelines.config.values import sentences
 from pipelines.errors import UserError
 from pipelines.files import standard
@@ -50,13 +51,32 @@ def arguments(overrides: dict[str, object]) -> list[str]:
     """Returns overrides as arguments of `dvc exp run`, in Hydra's grammar.
 
     Example:
-        >>> arguments({"meta.ema": True, "datasets": ["mnist"], "partition.small": None})
-        ['-S', 'meta.ema=true', '-S', "datasets=['mnist']", '-S', 'partition.small=null']
+        >>> arguments({"seed": 3, "datasets": ["mnist"], "partition.small": None})
+        ['-S', 'seed=3', '-S', "datasets=['mnist']", '-S', 'partition.small=null']
     """
     words = []
     for key, value in overrides.items():
-        words += ["-S", f"{key}={_text(value)}"]
+        words += ["-S", f"{_qualified(key)}={_text(value)}"]
     return words
+
+
+def _qualified(key: str) -> str:
+    """Returns a dotted key with the file that DVC changes, where that is not params.yaml.
+
+    `++` also adds a key that is not there, for a block may have its value from a base.
+
+    >>> _qualified("profiles.mnist.training.meta.rounds")
+    'profiles/mnist.yaml:++training.meta.rounds'
+    """
+    path = tuple(key.split("."))
+    file = belongs_in(path)
+    if file == PARAMS:
+        return key
+    if path[0] in SHARED:
+        return f"++{key}"
+    if path[0] == PROFILES:
+        return f"{file}:++{'.'.join(path[2:])}"
+    return f"{file}:++{key}"
 
 
 def settings(params: Params, run: Run) -> dict:

@@ -1,4 +1,4 @@
-"""Makes one run after the other with `dvc exp run` in the workspace, and restores params.yaml.
+"""Makes one run after the other with `dvc exp run`, and restores the parameter files.
 
 `--queue` and `--temp` are not used. They run in a copy of what Git tracks, which has neither the
 raw images nor the ledgers. A release made there would not be entered here.
@@ -14,52 +14,59 @@ from pathlib import Path
 
 from experiments.parameters import arguments
 from experiments.plans import Run
+from pipelines.config.places import all_files
 from pipelines.errors import UserError
 from pipelines.files import write_text
 from pipelines.paths import SCRATCH
 
 DVC = [sys.executable, "-m", "dvc"]
-PARAMS = Path("params.yaml")
 LOGS = SCRATCH / "experiments"
 
 
 def check_committed() -> None:
-    """Refuses to start if params.yaml differs from its committed version.
+    """Refuses to start if a parameter file differs from its committed version.
 
     Raises:
-        UserError: params.yaml has changes that are not committed, or there is no Git repository.
+        UserError: A parameter file has changes that are not committed, or there is no Git
+            repository.
     """
     done = subprocess.run(
-        ["git", "status", "--porcelain", "--", PARAMS], capture_output=True, text=True
+        ["git", "status", "--porcelain", "--", *_files()], capture_output=True, text=True
     )
     if done.returncode:
         raise UserError(f"An experiment needs the project's Git repository: {done.stderr.strip()}.")
     if done.stdout:
+        changed = ", ".join(line[3:] for line in done.stdout.splitlines())
         raise UserError(
-            f"{PARAMS} has changes that are not committed: "
+            f"{changed} has changes that are not committed: "
             "commit them, or undo them, before an experiment."
         )
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Restores params.yaml after its block, whatever happens within.
+    """Restores all parameter files after its block, whatever happens within.
 
     DVC stages its changes, and leaves them staged when it is killed. They are unstaged, too, or
     the next experiment would take them for the user's.
     """
-    before = PARAMS.read_text()
+    before = {path: path.read_text() for path in _files()}
     try:
         yield
     finally:
-        write_text(PARAMS, before)
-        subprocess.run(["git", "restore", "--staged", "--", PARAMS], capture_output=True)
+        for path, text in before.items():
+            write_text(path, text)
+        subprocess.run(["git", "restore", "--staged", "--", *before], capture_output=True)
+
+
+def _files() -> list[Path]:
+    return [path for path in all_files(Path()) if path.exists()]
 
 
 def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:
     """Makes a run as a DVC experiment, in place of an earlier one of that name.
 
-    The run's overrides stay in params.yaml.
+    The run's overrides stay in the parameter files.
 
     Args:
         name: Name of the experiment.

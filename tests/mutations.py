@@ -1,6 +1,6 @@
-"""Makes broken and absurd params.yaml files.
+"""Makes broken and absurd parameter files.
 
-Each leaf of the shipped file gets each odd value. Keys are removed, added and renamed, and some
+Each leaf of the shipped ones gets each odd value. Keys are removed, added and renamed, and some
 texts are no YAML. Everything has one order, so a seed picks the same sample anywhere.
 """
 
@@ -67,6 +67,14 @@ OTHERS = [
     {"s"},
 ]
 VALUES = [*NUMBERS, *TEXTS, *OTHERS]
+FILES = (
+    "params.yaml",
+    "settings/generators.yaml",
+    "settings/training.yaml",
+    "settings/dp.yaml",
+    "profiles/digits.yaml",
+    "profiles/mnist.yaml",
+)
 
 
 class Mutation(NamedTuple):
@@ -162,12 +170,27 @@ def _short(value: object) -> str:
     )
 
 
-def texts() -> dict[str, bytes]:
-    """Returns files that are no plain YAML, or nearly none, by what is wrong with them."""
-    whole = (ROOT / "params.yaml").read_bytes()
-    odd = {**_garbled(whole), **_structures(whole), **_odd_scalars(whole), **_not_parameters(whole)}
+def texts() -> dict[str, tuple[str, bytes]]:
+    """Returns (file, text) of files that are no plain YAML, or nearly none, by what is wrong."""
+    found = {}
+    for file in FILES:
+        whole = (ROOT / file).read_bytes()
+        odd = {**_garbled(whole), **_structures(whole), **_not_parameters(whole)}
+        odd |= _odd_scalars(whole) if file == "params.yaml" else _odd_bases(whole)
+        for kind, made in odd.items():
+            for place, text in enumerate(made):
+                found[f"{file} {kind} {place}"] = (file, text)
+    return found
+
+
+def _odd_bases(whole: bytes) -> dict[str, list[bytes]]:
+    """Returns files whose blocks name no block, themselves or one another as their base."""
+    bases = (b"meta", b"fedavg", b"dpsgd", b"dp_moments", b"cnn")
+    odd = (b"nothing", b"[x]", b"null", b"", b"7", b"fedprox", b"agn", b"dp_teacher", b"abadi")
     return {
-        f"{kind} {place}": text for kind, made in odd.items() for place, text in enumerate(made)
+        "bases": [
+            whole.replace(b"base: " + base, b"base: " + other) for base in bases for other in odd
+        ]
     }
 
 
@@ -229,11 +252,7 @@ def _structures(whole: bytes) -> dict[str, list[bytes]]:
             b"%TAG ! x\n---\n" + whole,
             b"%x",
         ],
-        "merges": [
-            b"<<: 3\n" + whole,
-            b"<<: [1]\n" + whole,
-            whole.replace(b"<<: *meta", b"<<: [*meta, *meta]", 1),
-        ],
+        "merges": [b"<<: 3\n" + whole, b"<<: [1]\n" + whole],
     }
 
 

@@ -1,7 +1,6 @@
 """Makes a FedLens checkout at tiny size, to run real stages and real `dvc repro` in."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from ruamel.yaml import YAML
+import parameter_files
 
 ROOT = Path(__file__).resolve().parents[1]
 CANARY = b"PRIVATE-CANARY"
@@ -56,13 +55,10 @@ class Project:
         return self.run(*GIT, *arguments).stdout
 
     def edit(self, change: Callable[[dict], None]) -> None:
-        """Applies `change` to params.yaml."""
-        yaml = YAML()
-        file = self.path / "params.yaml"
-        params = yaml.load(file.read_text())
+        """Applies `change` to the parameter files, which it sees as one mapping."""
+        params = parameter_files.read(self.path)
         change(params)
-        with file.open("w") as out:
-            yaml.dump(params, out)
+        parameter_files.write(self.path, params)
 
     def export(self, clients: list[str], generator: str) -> None:
         """Makes the clients' sets on the user's own images in this process, by the stages up to
@@ -94,13 +90,10 @@ def tiny(params: dict) -> None:
     (`own_images`).
     """
     params["datasets"] = ["own"]
-    plain = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
-    digits = json.loads(
-        json.dumps(plain["profiles"]["digits"])
-    )  # a copy without aliases: each block by itself
-    params["profiles"]["own"] = {**digits, "source": "npz", "classes": 3}
-    params["profiles"]["own"]["datalens"]["teachers"] = 8
-    params["profiles"]["own"]["datalens"]["steps"] = 2
+    plain = parameter_files.shipped_content()  # each block by itself, without a base
+    params["profiles"]["own"] = {**plain["profiles"]["digits"], "source": "npz", "classes": 3}
+    params["profiles"]["own"]["synthesis"]["datalens"]["teachers"] = 8
+    params["profiles"]["own"]["synthesis"]["datalens"]["steps"] = 2
     params["clients"] = {"c0": {"epsilon": 10.0}, "c1": {"epsilon": 3.0}}
     params["partition"].update(
         clients=["c0", "c1"], scheme="iid", small={"client": "c1", "train_records": 20}
@@ -112,7 +105,7 @@ def tiny(params: dict) -> None:
     params["baselines"]["algorithms"] = ["random_init", "fedavg"]
     params["baselines"]["fedavg"]["rounds"] = 2
     params["baselines"]["pooled"]["epochs"] = 2
-    params["dp_baselines"] = json.loads(json.dumps(plain["dp_baselines"]))
+    params["dp_baselines"] = plain["dp_baselines"]
     for algorithm in params["dp_baselines"]["algorithms"]:
         params["dp_baselines"][algorithm]["rounds"] = 2
     params["dp_baselines"]["algorithms"] = ["dpsgd"]

@@ -6,6 +6,7 @@ None of them is made.
 import shutil
 from pathlib import Path
 
+import parameter_files
 from project import ROOT, Project
 
 EXPORT = "data/synthetic/own/c0/dp_moments"
@@ -20,7 +21,7 @@ stages:
     outs:
       - {PRIVATE}: {{push: false}}
 """
-SHIPPED = (".gitignore", ".dvc/.gitignore", ".dvc/config", "params.yaml", "raw/README.md")
+SHIPPED = (".gitignore", ".dvc/.gitignore", ".dvc/config", "raw/README.md")
 
 
 def made(path: Path) -> Project:
@@ -29,6 +30,7 @@ def made(path: Path) -> Project:
     for name in SHIPPED:
         (path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, path / name)
+    parameter_files.copy_files(ROOT, path)
     (path / "dvc.yaml").write_text(GRAPH)
     project.git("init", "-q", "-b", "main")
     project.git("add", "-A")

@@ -17,7 +17,9 @@ def colour(params: dict) -> None:
     cifar = json.loads(json.dumps(params["profiles"]["cifar10"]))  # a copy without aliases
     params["profiles"]["own"] = {**cifar, "source": "npz", "classes": 3, "images": 20}
     params["profiles"]["own"]["training"] = {}
-    params["profiles"]["own"]["datalens"].update(teachers=4, steps=1, batch=2, top_k=20, latent=4)
+    params["profiles"]["own"]["synthesis"]["datalens"].update(
+        teachers=4, steps=1, batch=2, top_k=20, latent=4
+    )
     params["meta"].update(rounds=1, inner_steps=1, batch=8)
     params["fine_tune"].update(epochs=1, every=None)
     params["baselines"]["fedavg"]["rounds"] = 1

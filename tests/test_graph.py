@@ -3,13 +3,16 @@
 import re
 from typing import get_args
 
+import parameter_files
 import pytest
 from imports import ROOT, closure, floors, packages, units
 from ruamel.yaml import YAML
 
 from pipelines import methods
+from pipelines.config.dp import DP_BASELINES
 from pipelines.config.generators import GENERATORS
-from pipelines.config.training import OneModel
+from pipelines.config.places import SETTINGS, SHARED, settings_file
+from pipelines.config.training import BASELINES, OneModel
 
 PLUMBING = {  # checks, names, book-keeping: a change there makes no output another
     *(str(file.relative_to(ROOT)) for file in (ROOT / "pipelines/config").glob("*.py")),
@@ -26,6 +29,30 @@ PLUMBING = {  # checks, names, book-keeping: a change there makes no output anot
     "stages/cli.py",
 }
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
+CONTENT = {
+    file: YAML(typ="safe").load((ROOT / file).read_text()) for file in ("params.yaml", *SETTINGS)
+}
+CELLS = [stage for stage in STAGES if stage not in ("partition", "report")]  # with a profile
+ITEMS = ("generator", "algorithm")
+
+
+def tracked(stage: str) -> dict[str, set[str]]:
+    """{file: the keys of it that a stage declares}; a plain entry is of params.yaml."""
+    found = {}
+    for entry in STAGES[stage]["params"]:
+        files = entry if isinstance(entry, dict) else {"params.yaml": [entry]}
+        for file, keys in files.items():
+            found.setdefault(file, set()).update(keys)
+    return found
+
+
+def declared(stage: str) -> set[str]:
+    """The dotted keys that a stage declares, whatever their file; a profile's begin with `profiles`."""
+    dotted = set()
+    for file, keys in tracked(stage).items():
+        before = f"{file.removesuffix('.yaml').replace('/', '.')}." if "profiles" in file else ""
+        dotted |= {f"{before}{key}" for key in keys}
+    return dotted
 
 
 def is_code(dep: str) -> bool:
@@ -80,20 +107,69 @@ def test_no_parameter_has_a_name_that_dvc_takes_for_a_fact_about_files():
                 yield name
                 yield from names(value)
 
-    assert not {"size", "nfiles"} & set(
-        names(YAML(typ="safe").load((ROOT / "params.yaml").read_text()))
-    )
+    assert not {"size", "nfiles"} & set(names(parameter_files.read(ROOT)))
 
 
 def test_every_profile_has_what_the_stages_declare():
     """DVC stops at a parameter that is not there, also at one that has a default."""
-    params = {
-        param for entry in STAGES.values() for param in entry["params"] if "generator" not in param
+    named = set().union(*(tracked(stage)["profiles/${item.dataset}.yaml"] for stage in CELLS))
+    for path in sorted((ROOT / "profiles").glob("*.yaml")):
+        assert named <= set(YAML(typ="safe").load(path.read_text())), path
+
+
+def test_every_file_has_what_the_stages_declare_of_it():
+    """Each of an algorithm's or a generator's blocks, too, in whose place there is a template."""
+    names = {"item.generator": GENERATORS, "item.client": CONTENT["params.yaml"]["clients"]}
+    for stage in STAGES:
+        algorithms = DP_BASELINES if stage == "train_dp_baseline" else BASELINES
+        for file, keys in tracked(stage).items():
+            for key in keys if "profiles" not in file else ():
+                block, _, name = key.partition(".")
+                for template, known in {**names, "item.algorithm": algorithms}.items():
+                    if name == f"${{{template}}}":
+                        assert set(known) <= set(CONTENT[file][block]), (stage, file, key)
+                        break
+                else:
+                    held = CONTENT[file][block]
+                    assert not name or name in held, (stage, file, key)
+
+
+def test_a_block_that_stands_in_two_files_is_declared_in_both():
+    """But for `federation`, of which the settings have only how long to wait."""
+    for stage in STAGES:
+        for block in set(SHARED) - {"federation"}:
+            places = {file for file, keys in tracked(stage).items() if block in keys}
+            assert places in (set(), {"params.yaml", settings_file(block)}), (stage, block)
+            assert block in CONTENT["params.yaml"]
+    assert set(CONTENT["settings/training.yaml"]["federation"]) == {
+        "start_timeout",
+        "reply_timeout",
+        "ping_timeout",
     }
-    named = {param.rpartition(".")[2] for param in params if param.startswith("profiles.")}
-    profiles = YAML(typ="safe").load((ROOT / "params.yaml").read_text())["profiles"]
-    for name, profile in profiles.items():
-        assert named <= set(profile), name
+
+
+def test_the_base_of_a_block_is_declared_where_the_block_is():
+    """DVC sees the name of a base, and not what stands there."""
+    found = set()
+    for file, content in CONTENT.items():
+        for group, blocks in content.items():
+            for name, block in blocks.items() if isinstance(blocks, dict) else ():
+                if not isinstance(block, dict) or "base" not in block:
+                    continue
+                base = block["base"] if block["base"] in content else f"{group}.{block['base']}"
+                for stage in STAGES:
+                    keys = tracked(stage).get(file, set())
+                    templates = {f"{group}.{name}", *(f"{group}.${{item.{one}}}" for one in ITEMS)}
+                    if keys & templates:
+                        assert {base, group} & keys, (stage, file, name)
+                        found.add((stage, base))
+    assert len(found) == 4, found
+
+
+def test_nothing_of_a_data_set_is_declared_but_by_its_own_cells():
+    for stage in STAGES:
+        profiles = {file for file in tracked(stage) if file.startswith("profiles")}
+        assert profiles == ({"profiles/${item.dataset}.yaml"} if stage in CELLS else set()), stage
 
 
 def test_a_stage_reads_only_the_parameter_blocks_it_declares():
@@ -101,18 +177,17 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
 
     `device` is excepted, because it says where, not what.
     """
-    for stage, entry in STAGES.items():
+    for stage in STAGES:
         blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
         # `device`, and what merges a profile's overrides, for which there are tests of their own
         blocks -= {"device", "generator", "training", "public_fraction", "public_knob", "left_out"}
         blocks = {"clients" if block == "budget" else block for block in blocks}
-        declared = {param.split(".")[0] for param in entry["params"]}
-        assert blocks <= declared, stage
+        assert blocks <= {param.split(".")[0] for param in declared(stage)}, stage
 
 
 def test_a_stage_declares_the_training_settings_it_asks_for():
     """`params.training(dataset, NAME)` reads the block, and the profile's overrides of it."""
-    for stage, entry in STAGES.items():
+    for stage in STAGES:
         asked = re.findall(
             r"params\.training\(dataset, (\w+|\"\w+\")\)", (ROOT / f"stages/{stage}.py").read_text()
         )
@@ -124,20 +199,22 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
         names -= (
             {"local"} if stage == "train_baseline" else set()
         )  # asked for when it is the algorithm itself
-        declared = set(entry["params"])
-        assert not names or {"profiles.${item.dataset}.training", "networks"} <= declared, stage
+        keys = declared(stage)
+        assert not names or {"profiles.${item.dataset}.training", "networks"} <= keys, stage
         for name in names:
-            assert {name, f"baselines.{name}", f"dp_baselines.{name}"} & declared, (stage, name)
+            known = {name, f"baselines.{name}", f"dp_baselines.{name}"}
+            known |= {"baselines"} if name in BASELINES else set()
+            assert known & keys, (stage, name)
 
 
 def test_a_stage_declares_what_decides_which_images_are_public():
-    for stage, entry in STAGES.items():
+    for stage in STAGES:
         if re.search(
             r"params\.(public_fraction|left_out)", (ROOT / f"stages/{stage}.py").read_text()
         ):
             own = {"profiles.${item.dataset}.public_fraction", "profiles.${item.dataset}.source"}
-            assert own <= set(entry["params"]), stage
-    assert "prepare" in STAGES["prepare"]["params"]  # its own fraction, of public data sets
+            assert own <= declared(stage), stage
+    assert "prepare" in declared("prepare")  # its own fraction, of public data sets
 
 
 def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():

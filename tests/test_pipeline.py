@@ -166,7 +166,9 @@ def test_git_add_carries_nothing_private(built):
 
 
 def test_nothing_private_leaves_after_a_stage_failed(checkout, tmp_path):
-    checkout.edit(lambda params: params["profiles"]["own"]["datalens"].update(weak_plan="refuse"))
+    checkout.edit(
+        lambda params: params["profiles"]["own"]["synthesis"]["datalens"].update(weak_plan="refuse")
+    )
     done = checkout.dvc("repro", "train_generator", ok=False)
     assert done.returncode != 0
     assert (checkout.path / "data/private/own/clients/c0/train.npz").exists()

@@ -1,11 +1,39 @@
-"""Checks params.yaml: one sentence per mistake, and exit 1.
+"""Checks the parameter files: one sentence per mistake, and exit 1. Or prints settings.
 
 python -m pipelines.config
+python -m pipelines.config show DATASET METHOD
 """
 
-from pipelines.config.params import load, summary
+import argparse
+from pathlib import Path
+
+from pipelines.config import show
+from pipelines.config.files import assemble
+from pipelines.config.params import checked, summary
+from pipelines.config.places import PARAMS
+from pipelines.datasets.sources import check_names
 from pipelines.errors import told_in_a_sentence
 
-if __name__ == "__main__":
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pipelines.config", description=__doc__)
+    commands = parser.add_subparsers(dest="command")
+    about = "print a method's settings for a data set, and where each value comes from"
+    showing = commands.add_parser("show", help=about, description=about)
+    showing.add_argument("dataset", help="as profiles/NAME.yaml is called")
+    showing.add_argument(
+        "method", help="a generator, pppfl, fine_tune, new_clients, a baseline or a noisy one"
+    )
+    given = parser.parse_args()
     with told_in_a_sentence():
-        print(summary(load()))
+        files = assemble(Path(PARAMS))
+        params = checked(files)
+        check_names(params)
+        if given.command == "show":
+            print("\n".join(show.lines(files, params, given.dataset, given.method)))
+        else:
+            print(summary(params))
+
+
+if __name__ == "__main__":
+    main()

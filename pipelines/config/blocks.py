@@ -1,23 +1,31 @@
-"""The blocks of params.yaml together, and how a data set's own settings are found in them."""
+"""Holds the blocks of settings together, and finds a data set's own settings in them."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pipelines.config.data import Client, Network, Partition, Prepare, Privacy, Profile, Quality
 from pipelines.config.dp import DP_BASELINES, DpBaselines, looks_at_images
 from pipelines.config.federation import Federation
 from pipelines.config.generators import GENERATORS, Synthesis
-from pipelines.config.training import Baselines, FineTune, LocalSgd, Meta, NewClients
+from pipelines.config.places import PROFILES, belongs_in
+from pipelines.config.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.config.values import Block, Name, Seed, sentences
 from pipelines.errors import UserError
 
 
+class Layer(NamedTuple):
+    """Values that come on top of a block. path: Where they stand in the settings."""
+
+    path: tuple[str, ...]
+    values: dict
+
+
 class Blocks(Block):
-    """Holds the blocks of params.yaml, each valid by itself, and finds a data set's own settings."""
+    """Holds all blocks of settings, each valid by itself, and finds a data set's own settings."""
 
     seed: Seed
-    device: Literal["auto", "cpu", "cuda"]
+    device: Literal["auto", "cpu", "cuda"] = "auto"
     datasets: list[Name]
     clients: dict[Name, Client]
     prepare: Prepare
@@ -31,62 +39,99 @@ class Blocks(Block):
     baselines: Baselines
     dp_baselines: DpBaselines
     new_clients: NewClients
-    networks: dict[Network, dict[Name, dict]]
+    networks: dict[Network, dict[Name, dict]] = Field(default_factory=dict)
     profiles: dict[Name, Profile]
 
     def generator(self, dataset: str, name: str) -> Block:
-        """The settings of generator `name`: its block under `synthesis`, overridden by the data set's profile."""
-        overrides = getattr(self.profiles[dataset], name)
-        merged = {**getattr(self.synthesis, name).model_dump(), **overrides}
-        try:
-            return GENERATORS[name].model_validate(merged)
-        except ValidationError as error:
-            raise UserError(
-                sentences(error, owner=f"synthesis.{name} (profile {dataset})")
-            ) from None
+        """Returns the settings of a generator: its block, overridden by the data set's profile.
+
+        Raises:
+            UserError: The result is not valid.
+        """
+        owner = f"synthesis.{name} (profile {dataset})"
+        return _with_layers(self.block(name), self.layers(dataset, name), self.path(name), owner)
 
     def training(self, dataset: str, name: str) -> Block:
-        """The settings of `meta`, `fine_tune`, `new_clients` or a baseline: its block, overridden by what the data
-        set's classifier needs (`networks`), then by its profile. In both `federated` stands for every algorithm of
-        local SGD and `meta` for every one of MAML, but for what makes one of them what it is."""
+        """Returns the settings of `meta`, `fine_tune`, `new_clients` or a baseline.
+
+        They are its block, overridden by what the data set's classifier needs (`networks`), then
+        by its profile. In both, `federated` stands for every algorithm of local SGD and `meta` for
+        every one of MAML, but for what makes one of them what it is.
+
+        Raises:
+            UserError: The result is not valid.
+        """
+        owner = f"{name} (profile {dataset})"
+        return _with_layers(self.block(name), self.layers(dataset, name), self.path(name), owner)
+
+    def on_network(self, network: str, name: str) -> Block:
+        """Returns a method's settings where it trains a network, for no data set.
+
+        Raises:
+            UserError: The result is not valid.
+        """
+        layers = self._overrides(name, ("networks", network), self.networks[network])
+        return _with_layers(
+            self.block(name), layers, self.path(name), f"{name} (network {network})"
+        )
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """Returns where the block of a generator or method stands in the settings."""
+        groups = {"synthesis": GENERATORS, "baselines": BASELINES, "dp_baselines": DP_BASELINES}
+        for group, names in groups.items():
+            if name in names:
+                return group, name
+        return (name,)
+
+    def block(self, name: str) -> Block:
+        """Returns the block of a generator or method, as it is for no data set."""
+        *group, field = self.path(name)
+        owner = getattr(self, group[0]) if group else self
+        return getattr(owner, field)
+
+    def layers(self, dataset: str, name: str) -> list[Layer]:
+        """Returns what comes on top of a block for a data set; the last one wins."""
         profile = self.profiles[dataset]
-        layers = [self.networks.get(self._network(dataset, name), {}), profile.training]
-        return self._trained(name, layers, f"{name} (profile {dataset})")
+        if name in GENERATORS:
+            path = (PROFILES, dataset, "synthesis", name)
+            return [Layer(path, profile.synthesis.get(name, {}))]
+        network = self._network(dataset, name)
+        above = self._overrides(name, ("networks", network), self.networks.get(network, {}))
+        path = (PROFILES, dataset, "training")
+        return [*above, *self._overrides(name, path, profile.training)]
+
+    def written(self, dataset: str, name: str, key: str) -> tuple[str, ...]:
+        """Returns where the value of one of a data set's own settings stands."""
+        for layer in reversed(self.layers(dataset, name)):
+            if key in layer.values:
+                return (*layer.path, key)
+        return (*self.path(name), key)
 
     def _network(self, dataset: str, name: str) -> str:
-        """Returns what a method trains: the network that its own block names, or the profile's classifier."""
+        """Returns what a method trains: the network its own block names, or the classifier."""
         profile = self.profiles[dataset]
         shared = getattr(self.dp_baselines, name).network if name in DP_BASELINES else None
         named = profile.training.get(name, {}).get("network", shared)
         return named if isinstance(named, str) else profile.classifier
 
-    def _trained(self, name: str, layers: list[dict[str, dict]], owner: str) -> Block:
-        """The block `name` under each layer of overrides in turn; the last one wins.
-
-        Raises:
-            UserError: the result is not valid; `owner` is whose it is.
-        """
-        of = (
-            self
-            if name in Blocks.model_fields
-            else self.dp_baselines
-            if name in DP_BASELINES
-            else self.baselines
-        )
-        block = getattr(of, name)
-        merged = block.model_dump()
-        for overrides in layers:
-            if isinstance(block, Meta | LocalSgd):
-                family = overrides.get(block.family, {})
-                merged |= {key: value for key, value in family.items() if key not in block.own}
-            merged |= overrides.get(name, {})
-        try:
-            return type(block).model_validate(merged)
-        except ValidationError as error:
-            raise UserError(sentences(error, owner=owner)) from None
+    def _overrides(
+        self, name: str, path: tuple[str, ...], overrides: dict[str, dict]
+    ) -> list[Layer]:
+        """Returns what a mapping of overrides, at `path`, says of a method: its family, then it."""
+        layers = []
+        block = self.block(name)
+        if isinstance(block, Meta | LocalSgd):
+            family = overrides.get(block.family, {})
+            values = {key: value for key, value in family.items() if key not in block.own}
+            layers.append(Layer((*path, block.family), values))
+        layers.append(Layer((*path, name), overrides.get(name, {})))
+        return layers
 
     def public_fraction(self, dataset: str) -> float:
-        """The share of a data set's images that is declared public; none of one's own, unless its profile says so."""
+        """Returns the share of a data set's images that is declared public.
+
+        It is none of one's own images, unless the profile says so.
+        """
         profile = self.profiles[dataset]
         if profile.public_fraction is not None:
             return profile.public_fraction
@@ -99,8 +144,10 @@ class Blocks(Block):
         return "prepare.public_fraction" if shared else f"profiles.{dataset}.public_fraction"
 
     def left_out(self, dataset: str, algorithm: str) -> str:
-        """Why a noisy algorithm does not run on one's own images, a sentence; "" where it runs: it looks at public
-        images, and none are declared."""
+        """Returns why a noisy algorithm does not run on one's own images, "" where it runs.
+
+        It looks at public images, and none are declared.
+        """
         settings = self.training(dataset, algorithm)
         field = looks_at_images(settings)
         if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):
@@ -111,6 +158,32 @@ class Blocks(Block):
         )
 
     def budget(self, client: str) -> tuple[float, float]:
-        """(epsilon, delta) of one client."""
+        """Returns (epsilon, delta) of one client."""
         own = self.clients[client]
         return own.epsilon, own.delta or self.privacy.delta
+
+
+def _with_layers(block: Block, layers: list[Layer], path: tuple[str, ...], owner: str) -> Block:
+    """Returns a block under each layer of overrides in turn.
+
+    Args:
+        block: The block.
+        layers: The overrides.
+        path: Where the block stands in the settings.
+        owner: Whose the result is, for a sentence.
+
+    Raises:
+        UserError: The result is not valid.
+    """
+    merged = block.model_dump()
+    for layer in layers:
+        merged |= layer.values
+
+    def file(location: tuple) -> str:
+        names = [layer.path for layer in layers if location[:1] and location[0] in layer.values]
+        return belongs_in(names[-1] if names else path)
+
+    try:
+        return type(block).model_validate(merged)
+    except ValidationError as error:
+        raise UserError(sentences(error, owner=owner, file=file)) from None

@@ -1,9 +1,9 @@
-"""Blocks of params.yaml about records: where they come from, who holds them, what is checked and promised."""
+"""Settings about records: where they come from, who holds them, what is checked and promised."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from annotated_types import Len
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.values import (
@@ -23,10 +23,10 @@ MOST_CHARACTERS = 60  # of a class's name
 
 
 class Prepare(Block):
-    root: Text
+    root: Text = "raw"
     on_unreadable: Literal["fail", "skip"] = "fail"
     test_fraction: OpenFraction
-    public_fraction: Fraction
+    public_fraction: Fraction = 0.0
 
 
 class SmallClient(Block):
@@ -42,12 +42,12 @@ class Partition(Block):
     min_records: Records
     validation_fraction: OpenFraction
     test_fraction: OpenFraction
-    small: SmallClient | None
+    small: SmallClient | None = None
 
 
 class Privacy(Block):
     delta: Delta
-    noise: Literal["os_entropy", "seeded_for_tests"]
+    noise: Literal["os_entropy", "seeded_for_tests"] = "os_entropy"
 
 
 class Client(Block):
@@ -59,23 +59,23 @@ class Client(Block):
 
 class Quality(Block):
     extractor: Literal["small_gray", "inception"]
-    inception_weights: Text | None
+    inception_weights: Text | None = None
     repeats: number(int, "[1, 1e4]")
     min_tstr_accuracy: Fraction
     min_recall: Fraction
-    on_failure: Literal["warn", "fail"]
+    on_failure: Literal["warn", "fail"] = "warn"
 
 
 Warp = number(float, "[0, 1e3]")  # radians, pixels or grey levels
 
 
 class Augmentation(Block):
-    rotation: Warp
-    scale: Fraction
-    shear: Warp
-    shift: Warp
-    elastic: Warp
-    noise: Warp
+    rotation: Warp = 0.0
+    scale: Fraction = 0.0
+    shear: Warp = 0.0
+    shift: Warp = 0.0
+    elastic: Warp = 0.0
+    noise: Warp = 0.0
 
 
 Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
@@ -86,10 +86,8 @@ SMALLEST = {
     "abadi": 4,
 }  # least side of an image, where there is one
 
-
-PublicSource = Literal[
-    "digits", "mnist", "fashion_mnist", "cifar10", "cifar100"
-]  # whose records are no secret
+# Of a user's own images; every other source has a published data set, whose records are no secret.
+OWN_SOURCES = ("folder", "npz")
 
 
 def _class_names(value):
@@ -112,25 +110,25 @@ def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
 
 
 class Profile(Block):
-    """public_fraction: null stands for `prepare.public_fraction` where the source is public, and for none of one's own
-    images."""
+    """Holds what is public about a data set, and what its runs have of their own.
 
-    source: Literal[PublicSource, "folder", "npz"]
+    source: Of `pipelines.datasets.sources`, which knows their names. public_fraction: None stands
+    for `prepare.public_fraction` where the source is public, and for none of one's own images.
+    training, synthesis: Overrides of blocks, by the blocks' names.
+    """
+
+    source: Name
     shape: Annotated[list[Side], Len(3, 3)]
     classes: number(int, "[2, 1e5]")
     class_names: ClassNames = None
     licence: Text
     classifier: Network
-    augmentation: Augmentation | None
+    augmentation: Augmentation | None = None
     images: number(int, "[4, 1e6]")
-    public_fraction: Fraction | None
-    training: dict[Name, dict]
-    datalens: dict
-    dp_moments: dict
-    dp_merf: dict
-    dp_teacher: dict
-    gan: dict
+    public_fraction: Fraction | None = None
+    training: dict[Name, dict] = Field(default_factory=dict)
+    synthesis: dict[Name, dict] = Field(default_factory=dict)
 
     @property
     def is_public(self) -> bool:
-        return self.source in get_args(PublicSource)
+        return self.source not in OWN_SOURCES

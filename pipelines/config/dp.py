@@ -1,4 +1,4 @@
-"""Blocks of params.yaml about noisy training in a federation."""
+"""Settings of noisy training in a federation."""
 
 from typing import Literal
 
@@ -45,42 +45,42 @@ class SharedWarmStart(WarmStart):
 class Dpsgd(Block):
     rounds: Count
     local_steps: Count
-    local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"]
+    local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"] = "fixed"
     most_local_steps: Count
     prior_distance: number(float, "[1e-6, 1e6]")
     sampling_rate: OpenFraction
     expected_lot: number(float, "[1e-3, 1e9]")
-    noise_multiplier: Multiplier | None
-    noise_control: Literal["const", "scheduled", "falling_loss", "plateau"]
-    noise_decay: Share
+    noise_multiplier: Multiplier | None = None
+    noise_control: Literal["const", "scheduled", "falling_loss", "plateau"] = "const"
+    noise_decay: Share = 1.0
     noise_threshold: number(float, "[1e-9, 1e3]")
     noise_least: Multiplier
     clipping: Literal[
         "const", "quantile", "auto_s", "proxy", "paper_scalar", "paper_vector", "nonprivate_oracle"
-    ]
+    ] = "const"
     clipping_norm: Norm
-    clipping_factor: Factor
+    clipping_factor: Factor = 1.0
     clipping_quantile: OpenFraction
     clipping_rate: Factor
     clipping_noise: Factor
-    allow_nonprivate: bool
-    control_variates: bool
-    optimiser: Literal["sgd", "adam", "adam_corrected"]
+    allow_nonprivate: bool = False
+    control_variates: bool = False
+    optimiser: Literal["sgd", "adam", "adam_corrected"] = "sgd"
     learning_rate: Rate
-    momentum: Fraction
-    averaging: Fraction
-    network: Network | None
-    activation: Literal["relu", "tanh"]
-    warm_start: SharedWarmStart | None
+    momentum: Fraction = 0.0
+    averaging: Fraction = 0.0
+    network: Network | None = None
+    activation: Literal["relu", "tanh"] = "relu"
+    warm_start: SharedWarmStart | None = None
 
 
 class Nbafl(Fedprox):
-    bound: Literal["sound", "paper"]
+    bound: Literal["sound", "paper"] = "sound"
     clipping_norm: Norm
     records: Records
-    network: Network | None
-    activation: Literal["relu", "tanh"]
-    warm_start: SharedWarmStart | None
+    network: Network | None = None
+    activation: Literal["relu", "tanh"] = "relu"
+    warm_start: SharedWarmStart | None = None
 
 
 class DpBaselines(Block):

@@ -1,4 +1,4 @@
-"""The block of params.yaml about what carries the messages between clients and server."""
+"""Settings of what carries the messages between clients and server."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from pipelines.config.values import Block, Seconds
 
 
 class Federation(Block):
-    engine: Literal["inprocess", "nvflare"]
-    mode: Literal["local", "remote"]
-    on_loss: Literal["fail", "skip"]
+    engine: Literal["inprocess", "nvflare"] = "inprocess"
+    mode: Literal["local", "remote"] = "local"
+    on_loss: Literal["fail", "skip"] = "fail"
     start_timeout: Seconds
     reply_timeout: Seconds
     ping_timeout: Seconds

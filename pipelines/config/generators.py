@@ -1,6 +1,12 @@
-"""Blocks of params.yaml about generators: one under `synthesis` for each, overridden by a profile's."""
+"""Settings of generators: one block under `synthesis` for each, overridden by a profile's.
 
-from typing import Literal
+A new generator is a class here and its line in `Synthesis`.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from pipelines.config.data import Augmentation
 from pipelines.config.values import (
@@ -31,20 +37,20 @@ class Datalens(Block):
     top_k: Count
     clip: number(float, "[0, 1e9]")
     stochastic: bool
-    threshold: Share | None
-    centre_votes: bool
-    vote_cutoff: Count | None
+    threshold: Share | None = None
+    centre_votes: bool = False
+    vote_cutoff: Count | None = None
     labels: Literal["in_turn", "uniform"]
-    wrong_labels: bool
+    wrong_labels: bool = False
     teacher_steps: Count
-    teacher_warmup: Natural
+    teacher_warmup: Natural = 0
     generator_steps: Count
     step_length: Factor
     learning_rate: Rate
     generator_learning_rate: Rate
     teacher_hidden: Width
     latent: Width
-    weak_plan: Literal["refuse", "warn"]
+    weak_plan: Literal["refuse", "warn"] = "refuse"
 
 
 class LowEpsilon(Block):
@@ -55,15 +61,15 @@ class LowEpsilon(Block):
 
 
 class DpMoments(Block):
-    centre: number(float, "[0, 1]")
+    centre: number(float, "[0, 1]") = 0.0
     cutoff: Count
     clip: Norm
     count_weight: Factor
     residual_clip: Norm
     first_share: Part
-    inflation: Factor
-    contrast: Factor
-    low_epsilon: LowEpsilon | None
+    inflation: Factor = 1.0
+    contrast: Factor = 1.0
+    low_epsilon: LowEpsilon | None = None
 
 
 class WarmStart(Block):
@@ -78,10 +84,10 @@ class DpTeacher(DpMoments):
     steps: Count
     clipping_norm: Norm
     learning_rate: Rate
-    momentum: Fraction
-    averaging: Fraction
+    momentum: Fraction = 0.0
+    averaging: Fraction = 0.0
     classifier: Literal["mlp", "cnn"]
-    augmentation: Augmentation | None
+    augmentation: Augmentation | None = None
     warm_start: WarmStart
 
 
@@ -98,7 +104,7 @@ class DpMerf(Block):
 class Gan(Block):
     generator_network: GeneratorNetwork
     discriminator_network: TeacherNetwork
-    wrong_labels: bool
+    wrong_labels: bool = False
     steps: Count
     batch: number(int, "[2, 1e6]")
     learning_rate: Rate
@@ -106,20 +112,28 @@ class Gan(Block):
     latent: Width
 
 
-GENERATORS = {
-    "datalens": Datalens,
-    "dp_merf": DpMerf,
-    "dp_moments": DpMoments,
-    "dp_teacher": DpTeacher,
-    "gan": Gan,
-}
 WITHOUT_NOISE = ("gan",)  # whatever budget their client asks for
 
 
+def _generator(name: object) -> object:
+    if name not in GENERATORS:
+        *names, last = map(repr, GENERATORS)
+        rule = f"one of {', '.join(names)} or {last}"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return name
+
+
 class Synthesis(Block):
-    generators: list[Literal["datalens", "dp_merf", "dp_moments", "dp_teacher", "gan"]]
+    """generators: Those of the blocks that run."""
+
+    generators: list[Annotated[str, BeforeValidator(_generator)]]
     datalens: Datalens
     dp_merf: DpMerf
     dp_moments: DpMoments
     dp_teacher: DpTeacher
     gan: Gan
+
+
+GENERATORS = {
+    name: field.annotation for name, field in Synthesis.model_fields.items() if name != "generators"
+}

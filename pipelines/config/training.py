@@ -1,6 +1,12 @@
-"""Blocks of params.yaml about classifiers: PPPFL, the methods beside it, and what happens at home."""
+"""Settings of classifiers: PPPFL, the methods beside it, and what a client trains by itself.
+
+A new algorithm is a class here, unless it has one's settings, and its line in `Baselines`; and one in
+`OneModel` where it leaves one model for all.
+"""
 
 from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from pipelines.config.values import (
     Block,
@@ -47,10 +53,10 @@ class Meta(Block):
     batch: Count
     weights: Literal["uniform", "size_of_set", "epsilon"]
     rho: number(float, "[1e-3, 1e6]")
-    ema: bool
-    zeta: Share
-    cosine: bool
-    cycles: Count
+    ema: bool = False
+    zeta: Share = 1.0
+    cosine: bool = False
+    cycles: Count = 1
 
 
 class Fedmeta(Meta):
@@ -58,8 +64,8 @@ class Fedmeta(Meta):
 
     own = frozenset({"weights", "ema", "cosine"})
 
-    ema: Literal[False]
-    cosine: Literal[False]
+    ema: Literal[False] = False
+    cosine: Literal[False] = False
 
 
 class PppflPaper(Meta):
@@ -73,8 +79,8 @@ class FineTune(Block):
     batch: Count
     learning_rate: Rate
     patience: Count
-    every: Count | None
-    shared_every: Count | None
+    every: Count | None = None
+    shared_every: Count | None = None
 
 
 class Nothing(Block):
@@ -102,7 +108,7 @@ class LocalSgd(Block):
     local_epochs: Count
     batch: Count
     learning_rate: Rate
-    momentum: Fraction
+    momentum: Fraction = 0.0
 
 
 class Fedprox(LocalSgd):
@@ -110,7 +116,9 @@ class Fedprox(LocalSgd):
 
 
 class Scaffold(LocalSgd):
-    momentum: number(float, "[0, 0]")  # the variates are means of gradients under plain SGD alone
+    momentum: number(float, "[0, 0]") = (
+        0.0  # the variates are means of gradients under plain SGD alone
+    )
 
 
 class Reptile(LocalSgd):
@@ -124,7 +132,7 @@ class SdaFl(LocalSgd):
 class Baselines(Block):
     algorithms: list[Name]
     local: Local
-    random_init: Nothing
+    random_init: Nothing = Nothing()
     single: Pooled
     pooled: Pooled
     fedavg: LocalSgd
@@ -147,7 +155,7 @@ BASELINES = {
 class NewClients(Block):
     """algorithms: those that leave one model for all, trained on synthetic sets."""
 
-    held_out: list[Name]
+    held_out: list[Name] = Field(default_factory=list)
     labels: list[Count]
     draws: Count
     steps: Count

@@ -1,14 +1,19 @@
-"""The kinds of values that params.yaml may hold, and what is said of one that it may not: name, owner, rule, what was
-found, in one sentence."""
+"""The kinds of values that the parameter files may hold.
+
+What is said of a value that they may not hold: name, owner, rule, what was found, the file; in one
+sentence.
+"""
 
 import difflib
 import math
 import re
+from collections.abc import Callable
 from typing import Annotated, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from pipelines.config.places import PARAMS, file_of
 from pipelines.errors import UserError
 
 NAME = re.compile(
@@ -98,18 +103,25 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def mistake(where: str, got: object, rule: str) -> UserError:
-    """The error to raise for the value at `where` (a dotted path), which must be `rule`."""
+def mistake(where: str, got: object, rule: str, file: str | None = None) -> UserError:
+    """Returns the error to raise for a value that must be something else.
+
+    Args:
+        where: The dotted path of the value.
+        got: The value.
+        rule: What it must be.
+        file: In which it stands; None where its path says so.
+    """
     owner, _, name = where.rpartition(".")
-    return UserError(_sentence(name, owner, rule, got))
+    return UserError(f"{_parameter(name, owner)} {_must(rule, got)} ({file or file_of(where)})")
 
 
-def _sentence(name: str, owner: str, rule: str, got: object) -> str:
-    return f"The '{name}' parameter{f' of {owner}' if owner else ''} {_must(rule, got)}"
+def _parameter(name: object, owner: str) -> str:
+    return f"The '{name}' parameter{f' of {owner}' if owner else ''}"
 
 
 def _must(rule: str, got: object) -> str:
-    return f"must be {rule}. Got {shown(got)} instead. (params.yaml)"
+    return f"must be {rule}. Got {shown(got)} instead."
 
 
 def shown(value: object) -> str:
@@ -121,53 +133,75 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}.."
 
 
-def sentences(error: ValidationError, owner: str = "") -> str:
-    """One line per mistake that pydantic found; `owner` goes before its own path.
+def sentences(
+    error: ValidationError, owner: str = "", file: Callable[[tuple], str] | None = None
+) -> str:
+    """Returns one line per mistake that pydantic found.
 
-    The same value under the same name is told once: a block that begins with `<<:` repeats the mistakes of another.
+    The same value under the same name is told once: a block with a `base` repeats the mistakes of
+    another.
+
+    Args:
+        error: What pydantic found.
+        owner: Goes before pydantic's own path.
+        file: Returns the file of the value at pydantic's own path; None where the dotted path
+            says so.
     """
     block = next((block for block in _subclasses(Block) if block.__name__ == error.title), Block)
     told = {}
     for item in error.errors():
         told.setdefault(
-            (item["loc"][-1:], item["type"], shown(item["input"])), _explain(item, owner, block)
+            (item["loc"][-1:], item["type"], shown(item["input"])),
+            _explain(item, owner, block, file),
         )
     return "\n".join(told.values())
 
 
-def _explain(item: dict, prefix: str, block: type) -> str:
-    """One pydantic error as a sentence: name, owner, rule, what was found. block: what its location begins in."""
+RULES = {
+    "model_type": "a mapping",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "invalid_key": "a name, not a number",
+    "too_short": "a list of three",  # the one list with a length is a profile's shape
+    "too_long": "a list of three",
+}
+
+
+def _explain(item: dict, prefix: str, block: type, file: Callable[[tuple], str] | None) -> str:
+    """Returns one pydantic error as a sentence: name, owner, rule, what was found, the file.
+
+    Args:
+        item: The error.
+        prefix: Goes before its location.
+        block: What its location begins in.
+        file: As `sentences`'s.
+    """
     steps = [part for part in item["loc"] if part != "[key]"]
     location = [
         part if str(part).isprintable() and len(str(part)) < SHOWN else shown(part)
         for part in steps
     ]
-    name = location[-1] if location else "params.yaml"
+    name = location[-1] if location else PARAMS
     path = list(filter(None, [prefix, *map(str, location[:-1])]))
     owner = ".".join(path)
-    of = f" of {owner}" if owner else ""
+    place = file(tuple(location)) if file else file_of(".".join([*path, str(name)]))
     if item["type"] == "missing":
-        return f"The '{name}' parameter{of} is missing. (params.yaml)"
+        return f"{_parameter(name, owner)} is missing. ({place})"
     if item["type"] == "extra_forbidden":
-        near = _nearest(name, _fields(block, steps[:-1]))
-        return f"The '{name}' parameter{of} is unknown{f', did you mean {near!r}?' if near else '.'} (params.yaml)"
-    rule = {
-        "literal_error": f"one of {item.get('ctx', {}).get('expected')}",
-        "model_type": "a mapping",
-        "dict_type": "a mapping",
-        "list_type": "a list",
-        "invalid_key": "a name, not a number",
-        "too_short": "a list of three",  # the one list with a length is a profile's shape
-        "too_long": "a list of three",
-    }
+        near = nearest(name, _fields(block, steps[:-1]))
+        hint = f", did you mean {near!r}?" if near else "."
+        return f"{_parameter(name, owner)} is unknown{hint} ({place})"
     plain = item["msg"].removeprefix("must be ").removeprefix("Input should be ")
-    asked = rule.get(item["type"], plain)
+    rule = RULES.get(item["type"], plain)
+    if item["type"] == "literal_error":
+        rule = f"one of {item['ctx']['expected']}"
+    said = _must(rule, item["input"])
     if isinstance(name, int):
-        return f"Item {name + 1} of the list {owner} {_must(asked, item['input'])}"
-    return _sentence(name, owner, asked, item["input"])
+        return f"Item {name + 1} of the list {owner} {said} ({place})"
+    return f"{_parameter(name, owner)} {said} ({place})"
 
 
-def _nearest(name: str, known: list[str]) -> str | None:
+def nearest(name: str, known: list[str]) -> str | None:
     """Returns what may have been meant: a name of nearly the same letters, or with the same beginning."""
     near = difflib.get_close_matches(name, known, n=1)
     begun = [

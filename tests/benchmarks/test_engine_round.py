@@ -1,10 +1,10 @@
 """Tests that the benchmark of engines sends as many bytes as it says and gets them back unchanged."""
 
 import ast
-import shutil
 import subprocess
 import sys
 
+import parameter_files
 import pytest
 from project import ENV, ROOT
 
@@ -34,7 +34,7 @@ def test_a_round_in_this_process_runs_through_the_gate():
 @pytest.mark.engine
 def test_it_measures_over_the_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    parameter_files.copy_files(ROOT, tmp_path)
     code = "from benchmarks import engine_round as own; print(own.over_nvflare(own.three(own.config.load())))"
     program = [sys.executable, "-c", code]
     done = subprocess.run(

@@ -67,10 +67,10 @@ PARAMETERS = {
     ),
     "data set without a profile": (
         lambda p: p.update(datasets=["other"]),
-        "a block under 'profiles'",
+        "a file in 'profiles'",
     ),
     "unknown generator setting": (
-        lambda p: p["profiles"]["own"]["dp_moments"].update(clipp=1),
+        lambda p: p["profiles"]["own"]["synthesis"]["dp_moments"].update(clipp=1),
         "The 'clipp' parameter of synthesis.dp_moments (profile own) is unknown, did you mean 'clip'?",
     ),
     "image folder of four channels": (
@@ -217,7 +217,9 @@ def test_a_stage_without_its_input(checkout):
 
 
 def test_a_weak_plan_is_refused_with_what_would_work(checkout):
-    checkout.edit(lambda p: p["profiles"]["own"]["datalens"].update(weak_plan="refuse"))
+    checkout.edit(
+        lambda p: p["profiles"]["own"]["synthesis"]["datalens"].update(weak_plan="refuse")
+    )
     arguments = ("--client", "c0", "--generator", "datalens")
     refuses(checkout, "train_generator", *arguments, says="Take dp_moments, or more teachers")
     assert not (checkout.path / "models/private/generators").exists()
@@ -225,7 +227,7 @@ def test_a_weak_plan_is_refused_with_what_would_work(checkout):
 
 def test_the_plan_is_made_before_anything_private_is_read(checkout):
     """No shard exists, yet the refusal is about the plan."""
-    checkout.edit(lambda p: p["profiles"]["own"]["datalens"].update(top_k=65))
+    checkout.edit(lambda p: p["profiles"]["own"]["synthesis"]["datalens"].update(top_k=65))
     arguments = ("--client", "c0", "--generator", "datalens")
     refuses(
         checkout,

@@ -30,7 +30,7 @@ def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
 
 def prepared(project, noise: str):
     project.edit(lambda params: params["privacy"].update(noise=noise))
-    project.edit(lambda params: params["profiles"]["own"].update(gan={"steps": 5}))
+    project.edit(lambda params: params["profiles"]["own"]["synthesis"].update(gan={"steps": 5}))
     project.edit(
         lambda params: params["synthesis"].update(generators=["datalens", "dp_moments", "gan"])
     )

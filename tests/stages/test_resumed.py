@@ -21,7 +21,7 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
 
     def change(params):
         params["privacy"]["noise"] = "seeded_for_tests"
-        params["profiles"]["own"]["datalens"]["steps"] = 100
+        params["profiles"]["own"]["synthesis"]["datalens"]["steps"] = 100
 
     checkout.edit(change)
     checkout.stage("prepare", "--dataset", "own")

@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
+from pipelines.config import values
 from pipelines.config.generators import GENERATORS
+from pipelines.config.places import belongs_in
 
 
 def numbers(node, path=()):
@@ -82,16 +84,23 @@ def test_a_bad_number_is_one_sentence_that_names_it(path):
         assert len(lines) == 1
         assert lines[0].startswith(named(path))
         assert "must be a" in lines[0] or "must be one" in lines[0]
-        assert lines[0].endswith(f"Got {bad!r} instead. (params.yaml)")
+        assert lines[0].endswith(f"Got {bad!r} instead. ({belongs_in(path)})")
 
 
-REQUIRED = [
-    path
-    for path in NUMBERS
-    if isinstance(path[-1], str)
-    and path[0] not in ("clients", "networks")
-    and not set(path[2:-1]) & {*GENERATORS, "training"}
-]
+def field_of(path: tuple):
+    """The schema's field of a value, or None: of an item of a list, and of an override."""
+    block = config.Params
+    for step in path[:-1]:
+        held = block.model_fields.get(step)
+        block = values._inner(held.annotation if held else block)
+    return block.model_fields.get(path[-1])
+
+
+REQUIRED = []
+OPTIONAL = []
+for place in NUMBERS:
+    if place[0] not in ("clients", "networks") and (field := field_of(place)):
+        (REQUIRED if field.is_required() else OPTIONAL).append(place)
 
 
 @pytest.mark.parametrize("path", REQUIRED, ids=lambda path: ".".join(map(str, path)))
@@ -103,6 +112,20 @@ def test_a_missing_number_is_one_sentence_that_names_it(path):
     del owner[path[-1]]
     (line,) = mistakes(content)
     assert line.startswith(f"The '{path[-1]}' parameter") and "is missing" in line
+
+
+@pytest.mark.parametrize("path", OPTIONAL, ids=lambda path: ".".join(map(str, path)))
+def test_an_optional_number_that_is_left_out_has_its_neutral_value(path):
+    content = shipped()
+    owner = content
+    for step in path[:-1]:
+        owner = owner[step]
+    del owner[path[-1]]
+    content["dp_baselines"]["algorithms"] = ["dpsgd"]  # others need a public_fraction
+    found = load(content)
+    for step in path:
+        found = found[step] if isinstance(found, dict) else getattr(found, step)
+    assert found == field_of(path).default
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 
+import parameter_files
 import pytest
 from project import ROOT
-from ruamel.yaml import YAML
 from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
+from pipelines.config.places import belongs_in
 from pipelines.errors import UserError
 
 
@@ -21,7 +22,7 @@ def test_the_shipped_parameters_are_valid():
 @pytest.mark.parametrize(
     "path, bad, said",
     [
-        (("datasets",), ["fashion"], "a block under 'profiles'"),
+        (("datasets",), ["fashion"], "a file in 'profiles'"),
         (("clients",), {}, "at least one client"),
         (("clients",), {"c9": {"epsilon": 1.0}}, "'partition.clients'"),
         (("partition", "clients"), ["c0", "c1", "c1"], "none twice"),
@@ -44,12 +45,12 @@ def test_the_shipped_parameters_are_valid():
         (("meta",), 3, "a mapping"),
         (("clients", "c0"), 3.0, "a mapping"),
         (("synthesis", "gan"), None, "a mapping"),
-        (("profiles", "digits", "gan"), None, "a mapping"),
+        (("profiles", "digits", "synthesis", "gan"), None, "a mapping"),
     ],
 )
 def test_blocks_that_disagree_are_one_sentence(path, bad, said):
     (line,) = mistakes(changed(path, bad))
-    assert said in line and "Got" in line and line.endswith("(params.yaml)")
+    assert said in line and "Got" in line and line.endswith(f"({belongs_in(path)})")
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,8 @@ def test_a_file_in_another_encoding_or_absent_is_one_sentence(tmp_path):
 
 
 def command(folder, content: dict) -> subprocess.CompletedProcess:
-    """Runs `python -m pipelines.config` where params.yaml holds `content`."""
-    with (folder / "params.yaml").open("w") as file:
-        YAML(typ="safe").dump(content, file)
+    """Runs `python -m pipelines.config` where the files hold `content`."""
+    parameter_files.write(folder, content)
     return subprocess.run(
         [sys.executable, "-m", "pipelines.config"],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Nothing that a user writes into params.yaml ends in a traceback, and nothing is accepted that later fails.
+"""Nothing that a user writes into a parameter file ends in a traceback, and nothing is accepted that later fails.
 
 In CI: a sample of the mutations in `mutations.py`, the same for one seed; FUZZ_SEED names another. In `make test-slow`:
 all of them.
@@ -9,10 +9,12 @@ import os
 import random
 import time
 
+import parameter_files
 import pytest
 import shipped
 from later import everything
 from mutations import Mutation, of_content, texts
+from project import ROOT
 
 from pipelines import config
 from pipelines.config import Params
@@ -24,14 +26,15 @@ AT_MOST = 2.0  # CPU-seconds of a load
 
 
 def loaded(action, what: str) -> Params | None:
-    """Returns what was accepted. A refusal is sentences about params.yaml, and both come soon."""
+    """Returns what was accepted. A refusal is sentences about a file, and both come soon."""
     began = time.process_time()
     try:
         return action()
     except UserError as error:
-        assert all(
-            "params.yaml" in line and len(line) < 1000 for line in str(error).splitlines()
-        ), (what, str(error))
+        assert all(".yaml" in line and len(line) < 1000 for line in str(error).splitlines()), (
+            what,
+            str(error),
+        )
         return None
     except Exception as error:
         raise AssertionError(
@@ -69,9 +72,10 @@ def sample() -> list[Mutation]:
     return random.Random(SEED).sample(of_content(), SAMPLE)
 
 
-def written(path, text: bytes, what: str) -> None:
-    path.write_bytes(text)
-    params = loaded(lambda: config.load(path), what)
+def written(folder, file: str, text: bytes, what: str) -> None:
+    parameter_files.copy_files(ROOT, folder)
+    (folder / file).write_bytes(text)
+    params = loaded(lambda: config.load(folder / "params.yaml"), what)
     if params:
         everything(params, params.datasets, list(params.clients)[-1:])
 
@@ -82,8 +86,8 @@ def test_a_sample_of_mutations():
 
 def test_a_sample_of_files(tmp_path):
     print(f"FUZZ_SEED={SEED}")
-    for what, text in random.Random(SEED).sample(sorted(texts().items()), FILES):
-        written(tmp_path / "params.yaml", text, what)
+    for what, (file, text) in random.Random(SEED).sample(sorted(texts().items()), FILES):
+        written(tmp_path, file, text, what)
 
 
 @pytest.mark.slow
@@ -94,5 +98,5 @@ def test_all_mutations(part):
 
 @pytest.mark.slow
 def test_all_files(tmp_path):
-    for what, text in sorted(texts().items()):
-        written(tmp_path / "params.yaml", text, what)
+    for what, (file, text) in sorted(texts().items()):
+        written(tmp_path, file, text, what)

@@ -7,6 +7,7 @@ Invalid overrides are refused.
 import math
 from typing import get_args
 
+import parameter_files
 import pytest
 from project import ROOT
 from shipped import changed, load, mistakes, shipped
@@ -17,13 +18,11 @@ from pipelines.config.data import Network
 
 def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
     """DVC writes 1e-05, which YAML 1.1 readers take for a string; `.inf` is the non-private mode."""
-    text = (ROOT / "params.yaml").read_text()
+    parameter_files.copy_files(ROOT, tmp_path)
     path = tmp_path / "params.yaml"
-    path.write_text(
-        text.replace("delta: 1.0e-5", "delta: 1e-05").replace(
-            "c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"
-        )
-    )
+    text = path.read_text()
+    assert "delta: 1e-05" in text
+    path.write_text(text.replace("c1: {epsilon: 3.0}", "c1: {epsilon: .inf}"))
     params = config.load(path)
     assert params.privacy.delta == 1e-5
     assert params.budget("c1") == (math.inf, 1e-5)
@@ -36,14 +35,14 @@ def test_a_client_s_own_delta_wins():
 
 
 def test_a_profile_overrides_the_generator_s_block():
-    content = changed(("profiles", "digits", "datalens"), {"teachers": 5})
+    content = changed(("profiles", "digits", "synthesis", "datalens"), {"teachers": 5})
     settings = load(content).generator("digits", "datalens")
     assert settings.teachers == 5
     assert settings.steps == content["synthesis"]["datalens"]["steps"]
 
 
 def test_a_bad_override_names_the_profile():
-    (line,) = mistakes(changed(("profiles", "digits", "datalens"), {"teachers": 0}))
+    (line,) = mistakes(changed(("profiles", "digits", "synthesis", "datalens"), {"teachers": 0}))
     assert "synthesis.datalens (profile digits)" in line and "Got 0 instead" in line
 
 

@@ -6,6 +6,8 @@ Each gives a sentence with what may have been meant.
 import pytest
 from shipped import changed, mistakes, shipped
 
+from pipelines.config.places import belongs_in
+
 
 @pytest.mark.parametrize(
     "path, near",
@@ -15,7 +17,7 @@ from shipped import changed, mistakes, shipped
         (("meta", "round"), "rounds"),
         (("synthesis", "datalens", "teacher"), "teachers"),
         (("synthesis", "dp_moments", "low_epsilon", "belov"), "below"),
-        (("profiles", "digits", "datalens", "topk"), "top_k"),
+        (("profiles", "digits", "synthesis", "datalens", "topk"), "top_k"),
     ],
 )
 def test_an_unknown_key_is_named_with_its_nearest_neighbour(path, near):
@@ -36,7 +38,8 @@ def test_an_unknown_key_is_named_with_its_nearest_neighbour(path, near):
 def test_what_may_have_been_meant_is_a_name_that_the_block_may_hold(path, near):
     wrong = {"mu2": 1.0} if path[-1] == "fedprox" else 1.0
     (line,) = mistakes(changed(path, wrong))
-    assert line.endswith(f"is unknown, did you mean {near!r}? (params.yaml)")
+    place = belongs_in(path)
+    assert line.endswith(f"is unknown, did you mean {near!r}? ({place})")
 
 
 def test_nothing_is_suggested_where_nothing_is_near():

@@ -1,12 +1,11 @@
 """Tests where images come from, and what is refused before anything is made of them."""
 
-import typing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import changed, load
 
-from pipelines.config.data import Profile, PublicSource
 from pipelines.datasets import sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
@@ -90,10 +89,16 @@ def test_no_root_is_one_sentence(tmp_path):
 
 
 def test_a_profile_may_name_each_source_and_no_other():
-    assert set(typing.get_args(Profile.model_fields["source"].annotation)) == set(sources.SOURCES)
-    assert {"npz", "folder"} == set(sources.SOURCES) - set(
-        typing.get_args(PublicSource)
-    )  # own images are never public
+    for source in sources.SOURCES:
+        sources.check_names(load(changed(("profiles", "mnist", "source"), source)))
+        public = load(changed(("profiles", "mnist", "source"), source)).profiles["mnist"].is_public
+        assert public == (source not in ("npz", "folder"))  # own images are never public
+    params = load(changed(("profiles", "mnist", "source"), "mnits"))
+    said = r"'source' parameter of profiles.mnist must be one of .*mnist.* \(profiles/mnist.yaml\)$"
+    with pytest.raises(UserError, match=said):
+        sources.check_names(params)
+    with pytest.raises(UserError, match=said):
+        sources.read("mnist", name="mnits", classes=10, shape=[28, 28, 1], root=Path())
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])

@@ -3,8 +3,8 @@ read from DVC's cache.
 """
 
 import math
-import shutil
 
+import parameter_files
 import pytest
 from project import ROOT
 
@@ -18,7 +18,7 @@ EXPORT, INITIAL = "data/synthetic/digits/c0/dp_moments", "models/initial/digits/
 
 @pytest.fixture
 def params(tmp_path, monkeypatch):
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    parameter_files.copy_files(ROOT, tmp_path)
     monkeypatch.chdir(tmp_path)
     return config.load()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
+from parameter_files import shipped_content
 
 from pipelines import paths
 from pipelines.config import Params
@@ -90,7 +90,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path, monkeypatch) -> Run:
     monkeypatch.chdir(tmp_path)
-    content = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
+    content = shipped_content()
     content["clients"] = {client: {"epsilon": epsilon} for client, epsilon in EPSILONS.items()}
     content["partition"] |= {"clients": ["a", "b"], "small": None}
     content["synthesis"]["generators"] = ["datalens", "dp_moments"]

@@ -12,6 +12,7 @@ from nvflare.fuel.flare_api.flare_api import Session
 
 from pipelines import paths
 from pipelines.config import Params
+from pipelines.config.places import all_files
 from pipelines.errors import UserError
 from pipelines.federation.core.rounds import NetworkRun
 from pipelines.federation.network.client import LOCAL
@@ -148,7 +149,7 @@ def _own(run: RunSpec, client: str) -> Path:
 def _home(work: Path, name: str, files: list[Path]) -> Path:
     """A working folder with the parameters and copies of what its owner has."""
     home = work / "homes" / name
-    for path in dict.fromkeys([Path("params.yaml"), *files]):
+    for path in dict.fromkeys([*all_files(Path()), *files]):
         if path.exists():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copy)(path, home / path)

@@ -2,8 +2,8 @@
 
 import pytest
 from damage import ended
-from project import ROOT, tiny
-from ruamel.yaml import YAML
+from parameter_files import shipped_content
+from project import tiny
 
 from pipelines.config import Params
 from pipelines.datasets.labelled_images import load
@@ -12,7 +12,7 @@ from stages import prepare
 
 @pytest.fixture(scope="module")
 def params() -> dict:
-    content = YAML(typ="safe").load((ROOT / "params.yaml").read_text())
+    content = shipped_content()
     tiny(content)
     content["prepare"]["public_fraction"] = 0.0
     return content

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import parameter_files
 import pytest
 from project import Project
 
@@ -34,7 +35,7 @@ def home(everyone, tmp_path, monkeypatch) -> Project:
     """Makes c0's folder: its exported set, its train part and its ledger, and nothing of c1's."""
     for name in ("data/synthetic/own/c0", "data/private/own/clients/c0"):
         shutil.copytree(everyone / name, tmp_path / name)
-    shutil.copy(everyone / "params.yaml", tmp_path)
+    parameter_files.copy_files(everyone, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLENS_LEDGERS", raising=False)
     monkeypatch.setenv(LOCAL, "1")  # as a stage does that starts its own clients

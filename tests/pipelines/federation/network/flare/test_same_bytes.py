@@ -10,6 +10,7 @@ import sys
 from functools import partial
 
 import numpy as np
+import parameter_files
 import pytest
 from project import CANARY, ENV, ROOT, Project
 
@@ -138,7 +139,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
         card = paths.synthetic("own", client, GENERATOR) / "card.json"
         (tmp_path / card).parent.mkdir(parents=True)
         shutil.copy(card, tmp_path / card)
-    shutil.copy("params.yaml", tmp_path)
+    parameter_files.copy_files(project.path, tmp_path)
     submitter = Project(tmp_path)
     submitter.edit(lambda content: content["federation"].update(engine="nvflare", mode="remote"))
     stage = [

@@ -1,0 +1,247 @@
+"""Checks what must hold between blocks of settings, each of which is valid by itself."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pipelines.config.blocks import Blocks
+from pipelines.config.data import SMALLEST, Profile, channels_first
+from pipelines.config.dp import DP_BASELINES, NEEDING_NO_IMAGES, Dpsgd, looks_at_images
+from pipelines.config.generators import GENERATORS
+from pipelines.config.training import BASELINES, NewClients
+from pipelines.config.values import Block, mistake
+from pipelines.errors import UserError
+from pipelines.paths import RAW
+
+LEAST_FALL = 1e-3  # of planned noise
+# of noise that follows the loss; DPFL-AGN prints 0.001 for one, which spends a budget in a step
+LEAST_DECAY = 0.9
+METHODS = ("meta", "fine_tune", "new_clients", *BASELINES, *DP_BASELINES)
+# what a profile's `training`, and a network's block under `networks`, may override
+TRAINING = (*METHODS[:3], "federated", *METHODS[3:])
+
+
+class Checks:
+    """Holds the blocks against one another; each check raises UserError with one sentence.
+
+    Args:
+        params: The blocks.
+        file: Returns the file in which the value at a path stands.
+    """
+
+    def __init__(self, params: Blocks, file: Callable[[tuple], str]):
+        self.params = params
+        self.file = file
+
+    def all(self) -> None:
+        self.networks()
+        self.profiles()
+        self.root()
+        self.clients()
+        self.partition()
+        self.lists()
+        self.new_clients("new_clients", self.params.new_clients)
+        for dataset in self.params.profiles:
+            block = self.params.training(dataset, "new_clients")
+            self.new_clients(f"new_clients (profile {dataset})", block)
+
+    def _mistake(self, where: str, got: object, rule: str) -> UserError:
+        """Returns `values.mistake`, with the file in which the value stands."""
+        plain = "(" not in where
+        return mistake(where, got, rule, self.file(tuple(where.split("."))) if plain else None)
+
+    def networks(self) -> None:
+        for network, overrides in self.params.networks.items():
+            self._names(f"networks.{network}", overrides, TRAINING)
+            for name in METHODS:
+                self.params.on_network(network, name)
+
+    def _names(self, where: str, overrides: dict[str, dict], allowed: tuple[str, ...]) -> None:
+        for name in overrides:
+            if name not in allowed:
+                raise self._mistake(where, name, f"of {', '.join(allowed)}")
+
+    def profiles(self) -> None:
+        for dataset in self.params.datasets:
+            if dataset not in self.params.profiles:
+                rule = "a name that has a file in 'profiles', NAME.yaml"
+                raise self._mistake("datasets", dataset, rule)
+        for dataset, profile in self.params.profiles.items():
+            where = f"profiles.{dataset}"
+            self._names(f"{where}.training", profile.training, TRAINING)
+            self._names(f"{where}.synthesis", profile.synthesis, tuple(GENERATORS))
+            self._shape(dataset, profile)
+            self._class_names(dataset, profile)
+            for name in METHODS:
+                self.params.training(dataset, name)
+            self._networks_fit(dataset, profile)
+
+    def _shape(self, dataset: str, profile: Profile) -> None:
+        where = f"profiles.{dataset}.shape"
+        if not profile.is_public and channels_first(profile.shape):
+            channels, *sides = profile.shape
+            rule = f"[height, width, channels]: this one has its channels first, write {[*sides, channels]}"
+            raise self._mistake(where, profile.shape, rule)
+        if profile.source == "folder" and profile.shape[2] not in (1, 3):
+            rule = "[height, width, 1 or 3] for an image folder"
+            raise self._mistake(where, profile.shape, rule)
+
+    def _class_names(self, dataset: str, profile: Profile) -> None:
+        if profile.class_names is not None and len(profile.class_names) != profile.classes:
+            rule = f"a name for each of the {profile.classes} classes"
+            raise self._mistake(f"profiles.{dataset}.class_names", profile.class_names, rule)
+
+    def _networks_fit(self, dataset: str, profile: Profile) -> None:
+        """Checks that no network is too large for the data set's images."""
+        owners = {"": profile}
+        for name in GENERATORS:
+            owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
+        noisy = self.params.dp_baselines.algorithms if dataset in self.params.datasets else ()
+        for name in noisy:
+            owners[f".training.{name}"] = self._noisy(dataset, name)
+        for owner, block in owners.items():
+            for field in ("classifier", "network"):
+                name = getattr(block, field, None)
+                least = SMALLEST.get(name, 1)
+                if min(profile.shape[:2]) < least:
+                    rule = f"'mlp' for images below {least}x{least}"
+                    raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
+
+    def _noisy(self, dataset: str, name: str) -> Block:
+        """Returns the settings of a noisy algorithm that a data set runs, if they agree."""
+        block = self.params.training(dataset, name)
+        federation = self.params.federation
+        if federation.engine == "nvflare" and federation.mode == "local" and block.warm_start:
+            rule = "a list without those that have a warm_start: clients release those images together, in one process"
+            raise self._mistake("dp_baselines.algorithms", name, rule)
+        network = block.network or self.params.profiles[dataset].classifier
+        if block.activation != "relu" and network == "resnet":
+            rule = "'relu' where the network is resnet"
+            raise self._noisy_mistake(dataset, name, "activation", rule)
+        if isinstance(block, Dpsgd):
+            for broken in (_steps_mistake(block), _noise_mistake(block), _clipping_mistake(block)):
+                if broken:
+                    raise self._noisy_mistake(dataset, name, *broken)
+            self._public_images(dataset, name, block)
+        return block
+
+    def _noisy_mistake(self, dataset: str, name: str, field: str, rule: str) -> UserError:
+        got = getattr(self.params.training(dataset, name), field)
+        file = self.file(self.params.written(dataset, name, field))
+        return mistake(f"dp_baselines.{name} (profile {dataset}).{field}", got, rule, file)
+
+    def _public_images(self, dataset: str, name: str, block: Dpsgd) -> None:
+        field = looks_at_images(block)
+        public = self.params.profiles[dataset].is_public
+        if field and public and not self.params.public_fraction(dataset):
+            plain = " or ".join(NEEDING_NO_IMAGES[field])
+            rule = f"{plain} without images to validate on, {self.params.public_knob(dataset)}"
+            raise self._noisy_mistake(dataset, name, field, rule)
+
+    def root(self) -> None:
+        root = self.params.prepare.root
+        inside = Path(os.path.relpath(root or "."))
+        if ".." not in inside.parts and not inside.is_relative_to(RAW):
+            rule = f"'{RAW}', which Git ignores, or outside the project"
+            raise self._mistake("prepare.root", root, rule)
+
+    def clients(self) -> None:
+        for client in self.params.clients:
+            if client not in self.params.partition.clients:
+                rule = "among the clients of 'partition.clients', who get a shard"
+                raise self._mistake("clients", client, rule)
+        for client, settings in self.params.clients.items():
+            if settings.lifetime_delta is not None and settings.lifetime_epsilon is None:
+                rule = "null where there is no lifetime_epsilon, of which it is the delta"
+                where = f"clients.{client}.lifetime_delta"
+                raise self._mistake(where, settings.lifetime_delta, rule)
+        if not self.params.clients:
+            raise self._mistake("clients", "{}", "a mapping with at least one client")
+
+    def partition(self) -> None:
+        partition = self.params.partition
+        small = partition.small
+        if small and (small.client not in partition.clients or len(partition.clients) < 2):
+            rule = "one of two or more 'partition.clients'"
+            raise self._mistake("partition.small.client", small.client, rule)
+        if partition.validation_fraction + partition.test_fraction >= 1:
+            rule = "below 1 - validation_fraction"
+            raise self._mistake("partition.test_fraction", partition.test_fraction, rule)
+
+    def lists(self) -> None:
+        params = self.params
+        lists = {
+            "datasets": params.datasets,
+            "partition.clients": params.partition.clients,
+            "synthesis.generators": params.synthesis.generators,
+            "baselines.algorithms": params.baselines.algorithms,
+            "dp_baselines.algorithms": params.dp_baselines.algorithms,
+        }
+        for name in params.baselines.algorithms:
+            if name not in BASELINES:
+                rule = f"a list of {', '.join(BASELINES)}"
+                raise self._mistake("baselines.algorithms", name, rule)
+        for where, names in lists.items():
+            if not names or len(set(names)) < len(names):
+                raise self._mistake(where, names, "a list of at least one name, none twice")
+
+    def new_clients(self, where: str, block: NewClients) -> None:
+        """Checks the settings of new clients.
+
+        Args:
+            where: Whose they are.
+            block: The settings.
+        """
+        held_out = block.held_out
+        clients = list(self.params.clients)
+        if not set(held_out) <= set(clients) or len(set(held_out)) < len(held_out):
+            rule = f"a list of clients of {clients}, none twice"
+            raise self._mistake(f"{where}.held_out", held_out, rule)
+        if held_out and len(clients) < 2:
+            rule = "[] with a single client: one must be left to train"
+            raise self._mistake(f"{where}.held_out", held_out, rule)
+        if not block.labels or block.labels != sorted(set(block.labels)):
+            rule = "a list of at least one number of records, rising"
+            raise self._mistake(f"{where}.labels", block.labels, rule)
+        if not block.algorithms or len(set(block.algorithms)) < len(block.algorithms):
+            rule = "a list of at least one name, none twice"
+            raise self._mistake(f"{where}.algorithms", block.algorithms, rule)
+
+
+def _steps_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of local steps that do not agree with the noise, or None."""
+    falls = block.noise_control in ("falling_loss", "plateau")
+    if block.local_steps_rule == "fixed":
+        return None
+    if block.noise_control == "scheduled":
+        rule = (
+            "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
+        )
+        return "local_steps_rule", rule
+    if falls and block.noise_multiplier is None:
+        rule = f"a float above 0 where noise_control is {block.noise_control} and local_steps_rule not fixed"
+        return "noise_multiplier", rule
+    if block.most_local_steps < block.local_steps:
+        return "most_local_steps", f"at least local_steps, {block.local_steps}"
+    return None
+
+
+def _noise_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of noise that would fall too far, or None."""
+    falls = block.noise_control in ("falling_loss", "plateau")
+    if falls and block.noise_decay < LEAST_DECAY:
+        rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
+        return "noise_decay", rule
+    planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
+    if planned and block.noise_decay**block.rounds < LEAST_FALL:
+        rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
+        return "noise_decay", rule
+    return None
+
+
+def _clipping_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of clipping that is not private and not meant to be, or None."""
+    if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
+        rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"
+        return "clipping", rule
+    return None
