@@ -16,7 +16,7 @@ def ended(action) -> str | None:
     except SystemExit as error:
         assert isinstance(error.code, str) and error.code.startswith("Error: ")
         for line in error.code.splitlines():
-            assert line.isprintable() and line.rstrip(")").endswith((".", "params.yaml")), line
+            assert line.isprintable() and line.rstrip(")").endswith((".", ".yaml")), line
         return error.code
     return None
 

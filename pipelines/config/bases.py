@@ -6,6 +6,7 @@ file when `dvc exp run -S` changes one value of it.
 
 from collections.abc import Callable
 
+from pipelines.config.places import belongs_in
 from pipelines.config.values import mistake
 
 BASE = "base"
@@ -40,10 +41,12 @@ def with_bases(
         where = ".".join([*map(str, places[name]), BASE])
         if not isinstance(base, str) or not isinstance(blocks.get(base), dict):
             known = sorted(other for other, held in blocks.items() if _is_base(other, held, name))
-            raise mistake(where, base, f"another block, of {', '.join(known) or 'which are none'}")
+            rule = f"another block, of {', '.join(known) or 'which there is none'}"
+            raise mistake(where, base, rule, belongs_in(path))
         if base in (*above, name):
             chain = " -> ".join([*above, name, base])
-            raise mistake(where, base, f"a block whose own bases do not lead back ({chain})")
+            rule = f"a block whose own bases do not lead back ({chain})"
+            raise mistake(where, base, rule, belongs_in(path))
         merged = dict(resolved(base, (*above, name)))
         for key in merged.keys() - block.keys():
             inherited((*places[name], key), (*places[base], key))

@@ -67,16 +67,21 @@ def belongs_in(path: tuple) -> str:
 def file_of(where: str) -> str:
     """Returns the file of a value, by the dotted path that an error's sentence gives.
 
-    A value that a data set or a network has of its own bears its owner in brackets.
+    A value that a data set or a network has of its own bears its owner in brackets. A setting of a
+    method may stand in the method's block or in a profile.
 
     >>> file_of("profiles.digits.shape")
     'profiles/digits.yaml'
     >>> file_of("fedprox (profile mnist).mu")
     'profiles/mnist.yaml'
+    >>> file_of("dp_baselines.ali.noise_multiplier")
+    'settings/dp.yaml, or the profile'
     """
     owner = OWNER.search(where)
     if owner is None:
-        return belongs_in(tuple(where.split(".")))
+        path = tuple(where.split("."))
+        file = belongs_in(path)
+        return f"{file}, or the profile" if path[0] in CHOICES and file != PARAMS else file
     return profile_file(owner[2]) if owner[1] == "profile" else belongs_in(("networks",))
 
 

@@ -47,7 +47,15 @@ def _origin(files: Assembled, path: tuple[str, ...]) -> str:
     written = files.source(path)
     block = written[2:-1] if written[0] == PROFILES else written[:-1]
     origin = f"{files.file(path)} {'.'.join(block)}"
-    return origin if written == path else f"{origin}, the base of {path[-2]}"
+    return origin if written == path else f"{origin}, the base of {_heir(path, written)}"
+
+
+def _heir(path: tuple[str, ...], written: tuple[str, ...]) -> str:
+    """Returns the block that has a base: where the two paths differ, seen from their ends."""
+    at = 1
+    while path[-at] == written[-at]:
+        at += 1
+    return path[-at]
 
 
 def _stands(content: dict, path: tuple[str, ...]) -> bool:

@@ -158,7 +158,7 @@ def _inception(settings: Quality) -> nn.Module:
         raise UserError(
             "The 'inception_weights' parameter of quality must be the path of torch-fidelity's "
             "Inception weights when 'extractor' is inception; nothing is downloaded. "
-            "Got None instead. (params.yaml)"
+            "Got None instead. (settings/generators.yaml)"
         )
 
     class Inception(FeatureExtractorInceptionV3):

@@ -6,6 +6,7 @@ Only parameters are read.
 import math
 
 from pipelines.config.generators import Datalens
+from pipelines.config.places import file_of
 from pipelines.config.values import mistake
 from pipelines.errors import UserError
 from pipelines.privacy.accounting import classic_epsilon
@@ -86,7 +87,8 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     )
     if weak and settings.weak_plan == "refuse":
         raise UserError(
-            f"{line}. {weak[0]} Or set synthesis.datalens.weak_plan to 'warn'. (params.yaml)"
+            f"{line}. {weak[0]} Or set synthesis.datalens.weak_plan to 'warn'. "
+            f"({file_of('synthesis.datalens.weak_plan')})"
         )
     return Plan(settings, space, statement, weak, (line,))
 
