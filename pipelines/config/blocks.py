@@ -153,14 +153,15 @@ class Blocks(Block):
         if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):
             return ""
         return (
-            f"{algorithm} is left out: its {field} {getattr(settings, field)!r} looks at images that are declared "
-            f"public, and {self.public_knob(dataset)} declares none of {dataset}'s."
+            f"{algorithm} is left out: its {field} {getattr(settings, field)!r} looks at images "
+            f"that are declared public, and {self.public_knob(dataset)} declares none of "
+            f"{dataset}'s."
         )
 
     def budget(self, client: str) -> tuple[float, float]:
         """Returns (epsilon, delta) of one client."""
-        own = self.clients[client]
-        return own.epsilon, own.delta or self.privacy.delta
+        settings = self.clients[client]
+        return settings.epsilon, settings.delta or self.privacy.delta
 
 
 def _with_layers(block: Block, layers: list[Layer], path: tuple[str, ...], owner: str) -> Block:

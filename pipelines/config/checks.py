@@ -34,6 +34,11 @@ class Checks:
         self.file = file
 
     def all(self) -> None:
+        """Makes every check.
+
+        Raises:
+            UserError: A check fails.
+        """
         self.networks()
         self.profiles()
         self.root()
@@ -80,7 +85,10 @@ class Checks:
         where = f"profiles.{dataset}.shape"
         if not profile.is_public and channels_first(profile.shape):
             channels, *sides = profile.shape
-            rule = f"[height, width, channels]: this one has its channels first, write {[*sides, channels]}"
+            rule = (
+                "[height, width, channels]: this one has its channels first, "
+                f"write {[*sides, channels]}"
+            )
             raise self._mistake(where, profile.shape, rule)
         if profile.source == "folder" and profile.shape[2] not in (1, 3):
             rule = "[height, width, 1 or 3] for an image folder"
@@ -112,7 +120,10 @@ class Checks:
         block = self.params.training(dataset, name)
         federation = self.params.federation
         if federation.engine == "nvflare" and federation.mode == "local" and block.warm_start:
-            rule = "a list without those that have a warm_start: clients release those images together, in one process"
+            rule = (
+                "a list without those that have a warm_start: clients release those images "
+                "together, in one process"
+            )
             raise self._mistake("dp_baselines.algorithms", name, rule)
         network = block.network or self.params.profiles[dataset].classifier
         if block.activation != "relu" and network == "resnet":
@@ -219,7 +230,10 @@ def _steps_mistake(block: Dpsgd) -> tuple[str, str] | None:
         )
         return "local_steps_rule", rule
     if falls and block.noise_multiplier is None:
-        rule = f"a float above 0 where noise_control is {block.noise_control} and local_steps_rule not fixed"
+        rule = (
+            f"a float above 0 where noise_control is {block.noise_control} and "
+            "local_steps_rule not fixed"
+        )
         return "noise_multiplier", rule
     if block.most_local_steps < block.local_steps:
         return "most_local_steps", f"at least local_steps, {block.local_steps}"
@@ -230,11 +244,17 @@ def _noise_mistake(block: Dpsgd) -> tuple[str, str] | None:
     """Returns (field, rule) of noise that would fall too far, or None."""
     falls = block.noise_control in ("falling_loss", "plateau")
     if falls and block.noise_decay < LEAST_DECAY:
-        rule = f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: few falls would spend all"
+        rule = (
+            f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: "
+            "few falls would spend all"
+        )
         return "noise_decay", rule
     planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
     if planned and block.noise_decay**block.rounds < LEAST_FALL:
-        rule = f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a thousandth"
+        rule = (
+            f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a "
+            "thousandth"
+        )
         return "noise_decay", rule
     return None
 
@@ -242,6 +262,9 @@ def _noise_mistake(block: Dpsgd) -> tuple[str, str] | None:
 def _clipping_mistake(block: Dpsgd) -> tuple[str, str] | None:
     """Returns (field, rule) of clipping that is not private and not meant to be, or None."""
     if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
-        rule = "another mode, or allow_nonprivate true: it takes norms from private gradients without noise"
+        rule = (
+            "another mode, or allow_nonprivate true: it takes norms from private gradients "
+            "without noise"
+        )
         return "clipping", rule
     return None

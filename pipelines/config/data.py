@@ -1,4 +1,7 @@
-"""Settings about records: where they come from, who holds them, what is checked and promised."""
+"""Declares the settings about records.
+
+They say where records come from, who holds them, and what is checked and promised.
+"""
 
 from typing import Annotated, Literal
 
@@ -96,7 +99,10 @@ def _class_names(value):
         name.strip() and name.isprintable() and len(name) <= MOST_CHARACTERS for name in value
     )
     if value is not None and not (fine and len(set(value)) == len(value)):
-        rule = f"null or a list of texts, none twice, each of 1 to {MOST_CHARACTERS} printable characters"
+        rule = (
+            f"null or a list of texts, none twice, each of 1 to {MOST_CHARACTERS} printable "
+            "characters"
+        )
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
     return value
 

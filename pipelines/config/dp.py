@@ -1,4 +1,4 @@
-"""Settings of noisy training in a federation."""
+"""Declares the settings of noisy training in a federation."""
 
 from typing import Literal
 
@@ -37,7 +37,7 @@ NEEDING_NO_IMAGES = {
 
 
 class SharedWarmStart(WarmStart):
-    """share: of mu squared."""
+    """Holds a warm start that all clients share. share: Of mu squared."""
 
     share: Part
 

@@ -1,4 +1,4 @@
-"""Settings of what carries the messages between clients and server."""
+"""Declares the settings of what carries the messages between clients and server."""
 
 from typing import Literal
 

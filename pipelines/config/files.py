@@ -1,4 +1,4 @@
-"""Reads the parameter files and lays them together: one set of settings, and where each value stands."""
+"""Reads the parameter files as one set of settings, and notes where each value stands."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

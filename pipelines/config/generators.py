@@ -1,4 +1,4 @@
-"""Settings of generators: one block under `synthesis` for each, overridden by a profile's.
+"""Declares the settings of generators: one block under `synthesis` each, overridden by a profile's.
 
 A new generator is a class here and its line in `Synthesis`.
 """
@@ -124,7 +124,7 @@ def _generator(name: object) -> object:
 
 
 class Synthesis(Block):
-    """generators: Those of the blocks that run."""
+    """Holds the blocks of all generators. generators: Those that run."""
 
     generators: list[Annotated[str, BeforeValidator(_generator)]]
     datalens: Datalens

@@ -1,4 +1,4 @@
-"""Says which file holds which block of the settings: params.yaml, settings/*.yaml, profiles/NAME.yaml.
+"""Says which file holds which block of settings: params.yaml, settings/*.yaml, profiles/NAME.yaml.
 
 A place is fixed because DVC looks for a block in one file only (`params` in dvc.yaml). A block that
 stood elsewhere would be read here and missed there, and DVC would serve a stale run.
@@ -22,7 +22,7 @@ SETTINGS = {
     ),
     "settings/dp.yaml": ("dp_baselines",),
 }
-# {block: its one key that stands in params.yaml}: which of its methods run, as dvc.yaml's lists need
+# {block: its one key in params.yaml}, which says what of it runs: dvc.yaml reads lists there alone
 CHOICES = {"synthesis": "generators", "baselines": "algorithms", "dp_baselines": "algorithms"}
 # blocks that stand in params.yaml and in settings/: DVC looks at both
 SHARED = ("quality", "meta", "fine_tune", "new_clients", "federation")

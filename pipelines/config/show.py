@@ -1,4 +1,4 @@
-"""Prints the settings that a method has for a data set, and where each of their values comes from."""
+"""Prints the settings that a method has for a data set, and where each value comes from."""
 
 from collections.abc import Iterator
 

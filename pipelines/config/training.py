@@ -1,7 +1,7 @@
-"""Settings of classifiers: PPPFL, the methods beside it, and what a client trains by itself.
+"""Declares the settings of classifiers: PPPFL, the methods beside it, and fine-tuning.
 
-A new algorithm is a class here, unless it has one's settings, and its line in `Baselines`; and one in
-`OneModel` where it leaves one model for all.
+A new algorithm is a class here, unless it has another's settings, and its line in `Baselines`.
+`OneModel` names it, too, where it leaves one model for all.
 """
 
 from typing import ClassVar, Literal
@@ -37,8 +37,11 @@ OneModel = Literal[
 
 
 class Meta(Block):
-    """family: under which name a profile overrides all blocks of the kind at once. own: what that leaves alone, for it
-    makes an algorithm what it is."""
+    """Holds the settings of a method of MAML.
+
+    family: The name under which a profile overrides all such blocks at once. own: What that leaves
+    alone, because it makes an algorithm what it is.
+    """
 
     family: ClassVar[str] = "meta"
     own: ClassVar[frozenset[str]] = frozenset()
@@ -60,7 +63,7 @@ class Meta(Block):
 
 
 class Fedmeta(Meta):
-    """Plain MAML: with either of the two it would be PPPFL."""
+    """Holds the settings of plain MAML: with either of the two it would be PPPFL."""
 
     own = frozenset({"weights", "ema", "cosine"})
 
@@ -69,7 +72,7 @@ class Fedmeta(Meta):
 
 
 class PppflPaper(Meta):
-    """The paper's setting, as often as the others run."""
+    """Holds the paper's setting. Only its rounds follow the others'."""
 
     own = frozenset(Meta.model_fields) - {"rounds"}
 
@@ -84,7 +87,7 @@ class FineTune(Block):
 
 
 class Nothing(Block):
-    """A method without settings of its own."""
+    """Holds nothing: the method has no settings of its own."""
 
 
 class Local(Block):
@@ -99,7 +102,10 @@ class Pooled(Block):
 
 
 class LocalSgd(Block):
-    """Rounds of local SGD, which most algorithms share. family: as Meta's."""
+    """Holds the settings of rounds of local SGD, which most algorithms share.
+
+    family, own: As Meta's.
+    """
 
     family: ClassVar[str] = "federated"
     own: ClassVar[frozenset[str]] = frozenset()
@@ -153,7 +159,10 @@ BASELINES = {
 
 
 class NewClients(Block):
-    """algorithms: those that leave one model for all, trained on synthetic sets."""
+    """Holds the settings of new clients.
+
+    algorithms: Those that leave one model for all, trained on synthetic sets.
+    """
 
     held_out: list[Name] = Field(default_factory=list)
     labels: list[Count]

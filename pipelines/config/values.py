@@ -1,7 +1,7 @@
-"""The kinds of values that the parameter files may hold.
+"""Defines the kinds of values that the parameter files may hold.
 
-What is said of a value that they may not hold: name, owner, rule, what was found, the file; in one
-sentence.
+It also words the sentence about a value that they may not hold: its name, owner and rule, what was
+found, and the file.
 """
 
 import difflib
@@ -25,7 +25,12 @@ SHOWN = 200  # characters of a value in a sentence
 
 
 def number(kind: type, interval: str):
-    """An int or a float inside an interval written as mathematicians do, such as `(0, 1]`."""
+    """Returns the kind of an int or a float inside an interval.
+
+    Args:
+        kind: int or float.
+        interval: As mathematicians write it, such as `(0, 1]`.
+    """
     low, high = (float(edge) for edge in interval[1:-1].split(","))
     rule = f"{'an int' if kind is int else 'a float'} in {interval}"
 
@@ -49,7 +54,8 @@ def _broken(rule: str) -> PydanticCustomError:
 def _name(value):
     if not isinstance(value, str) or not NAME.fullmatch(value) or value in DVCS:
         raise _broken(
-            f"a name of letters, digits and underscores, and none of DVC's own, {' and '.join(DVCS)}"
+            "a name of letters, digits and underscores, and none of DVC's own, "
+            f"{' and '.join(DVCS)}"
         )
     if len(value) > LONGEST:
         raise _broken(f"a name of at most {LONGEST} characters")
@@ -65,7 +71,7 @@ def _text(value):
 
 
 def _epsilon(value):
-    """A budget so small or large is never meant, and its noise would leave what a float can hold."""
+    """Checks a budget. One beyond the edges is never meant, and a float cannot hold its noise."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not value > 0:
         raise _broken("a float in (0, inf]")
@@ -74,7 +80,8 @@ def _epsilon(value):
     return float(value)
 
 
-# Edges are those of sense, not of arithmetic: inside, whatever else is set, no noise, rate or sum overflows.
+# Edges are those of sense, not of arithmetic: inside, no noise, rate or sum overflows, whatever
+# else is set.
 Name = Annotated[str, BeforeValidator(_name)]
 Text = Annotated[str, BeforeValidator(_text)]
 Seed = number(int, "[0, 1e18]")
@@ -125,7 +132,10 @@ def _must(rule: str, got: object) -> str:
 
 
 def shown(value: object) -> str:
-    """`repr`, cut where that is long; an int of more digits than anyone reads by their number."""
+    """Returns `repr`, cut where that is long.
+
+    An int of more digits than anyone reads is shown by their number.
+    """
     if isinstance(value, int) and abs(value) >= 10**30:
         digits = int(math.log10(2) * value.bit_length()) + 1
         return f"an int of about {digits} digits"
@@ -202,7 +212,7 @@ def _explain(item: dict, prefix: str, block: type, file: Callable[[tuple], str] 
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """Returns what may have been meant: a name of nearly the same letters, or with the same beginning."""
+    """Returns what may have been meant: a name of nearly the same letters or the same beginning."""
     near = difflib.get_close_matches(name, known, n=1)
     begun = [
         other for other in known if name and (other.startswith(name) or name.startswith(other))
@@ -213,13 +223,13 @@ def nearest(name: str, known: list[str]) -> str | None:
 def _fields(block: type, location: list) -> list[str]:
     """Returns the names that the block at `location` may hold."""
     for step in location:
-        held = block.model_fields.get(step) if issubclass(block, Block) else None
-        block = _inner(held.annotation if held else block)
+        field = block.model_fields.get(step) if issubclass(block, Block) else None
+        block = _inner(field.annotation if field else block)
     return sorted(block.model_fields)
 
 
 def _inner(annotation) -> type:
-    """The block that an annotation such as `dict[Name, Client]` or `LowEpsilon | None` is about."""
+    """Returns the block that an annotation is about, such as `dict[Name, Client]`."""
     if isinstance(annotation, type) and issubclass(annotation, Block):
         return annotation
     return next((block for block in map(_inner, get_args(annotation)) if block is not Block), Block)

@@ -1,7 +1,7 @@
-"""Plain data from a YAML file that a user wrote: a sentence for each way in which it may be none.
+"""Reads plain data from a YAML file that a user wrote, or says in a sentence why it is none.
 
-The text is looked through event by event before anything is built from it, so that a file whose blocks lie thousands
-deep, or whose aliases stand for millions of values, is refused at once.
+The text is looked through event by event before anything is built from it. So a file whose blocks
+lie thousands deep, or whose aliases stand for millions of values, is refused at once.
 """
 
 import math
@@ -23,7 +23,10 @@ DIGITS = 1_000  # of an int
 
 
 class Constructor(SafeConstructor):
-    """ruamel.yaml's, where a number that Python cannot hold is a mistake with a line."""
+    """Builds values as ruamel.yaml does.
+
+    A number that Python cannot hold is a mistake with a line.
+    """
 
     def construct_yaml_int(self, node: ScalarNode) -> int:
         if len(node.value) > DIGITS:
@@ -47,10 +50,11 @@ for kind in ("int", "float"):
 
 
 def read(path: Path) -> dict:
-    """The mapping that the file holds.
+    """Returns the mapping that the file holds.
 
     Raises:
-        UserError: there is no file, it is no UTF-8, no YAML, no mapping, or too large or too deep to be meant.
+        UserError: There is no file, or it is no UTF-8, no YAML, no mapping, or too large or too
+            deep to be meant.
     """
     text = _text(path)
     try:
@@ -69,7 +73,8 @@ def read(path: Path) -> dict:
     if not isinstance(content, dict):
         kind = {list: "a list"}.get(type(content), "a single value")
         raise UserError(
-            f"{path} must hold a mapping, of names such as 'seed' and their values. It holds {kind}."
+            f"{path} must hold a mapping, of names such as 'seed' and their values. "
+            f"It holds {kind}."
         )
     return content
 
@@ -94,9 +99,11 @@ def _text(path: Path) -> str:
 
 
 def _check(parsed_events: Iterable[events.Event]) -> None:
-    """
+    """Checks how deep and large a file is.
+
     Raises:
-        UserError: how the file is too deep or too large, or what is wrong with an anchor; without the file's name.
+        UserError: How it is too deep or too large, or what is wrong with an anchor. The file's name
+            is not in the sentence.
     """
     measure = _Measure()
     for event in parsed_events:
@@ -105,7 +112,10 @@ def _check(parsed_events: Iterable[events.Event]) -> None:
 
 @dataclass
 class _Open:
-    """A mapping or a list before its end. values, levels: in it so far, itself included."""
+    """Holds a mapping or a list before its end.
+
+    values, levels: In it so far, itself included.
+    """
 
     anchor: str | None
     values: int = 1
@@ -113,7 +123,10 @@ class _Open:
 
 
 class _Measure:
-    """How large and deep the file is once it is built. named: {anchor: (values, levels)}, None before its end."""
+    """Measures how large and deep the file is once it is built.
+
+    named: {anchor: (values, levels)}, None before its end.
+    """
 
     def __init__(self):
         self.blocks: list[_Open] = []
@@ -139,7 +152,8 @@ class _Measure:
         if anchor in self.lines:
             first = self.lines[anchor]
             raise UserError(
-                f"has the anchor '&{anchor}' twice, in lines {first} and {line}: give one another name."
+                f"has the anchor '&{anchor}' twice, in lines {first} and {line}: "
+                "give one another name."
             )
         if anchor:
             self.named[anchor], self.lines[anchor] = measured, line
@@ -151,7 +165,7 @@ class _Measure:
         return counted
 
     def _add(self, measured: tuple[int, int], line: int) -> None:
-        """A value that is whole, to the block that it stands in."""
+        """Adds a value that is whole to the block that it stands in."""
         values, levels = measured
         self._check_depth(len(self.blocks) + levels, line)
         if self.blocks:
@@ -159,7 +173,8 @@ class _Measure:
             block.values, block.levels = block.values + values, max(block.levels, levels + 1)
             if block.values > MOST:
                 raise UserError(
-                    f"has more than {MOST:,} values, each alias counted as what it names, in line {line}."
+                    f"has more than {MOST:,} values, each alias counted as what it names, "
+                    f"in line {line}."
                 )
 
     def _check_depth(self, levels: int, line: int) -> None:
