@@ -11,7 +11,6 @@ from pipelines.config import show
 from pipelines.config.files import assemble
 from pipelines.config.params import checked, summary
 from pipelines.config.places import PARAMS
-from pipelines.datasets.sources import check_names
 from pipelines.errors import told_in_a_sentence
 
 
@@ -28,7 +27,6 @@ def main() -> None:
     with told_in_a_sentence():
         files = assemble(Path(PARAMS))
         params = checked(files)
-        check_names(params)
         if given.command == "show":
             print("\n".join(show.lines(files, params, given.dataset, given.method)))
         else:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.config import Params
 from pipelines.config.data import channels_first
 from pipelines.config.values import mistake
 from pipelines.datasets import image_folder, labelled_images, npz_reader, torchvision_sets
@@ -54,21 +53,6 @@ for _name, _class_name in torchvision_sets.CLASSES.items():
     SOURCES[_name] = partial(torchvision_sets.read, _class_name)
 
 
-def check_names(params: Params) -> None:
-    """Checks that every profile names a source that is here.
-
-    Raises:
-        UserError: One does not.
-    """
-    for dataset, profile in params.profiles.items():
-        _check_name(dataset, profile.source)
-
-
-def _check_name(dataset: str, name: str) -> None:
-    if name not in SOURCES:
-        raise mistake(f"profiles.{dataset}.source", name, f"one of {', '.join(SOURCES)}")
-
-
 def read(
     dataset: str,
     *,
@@ -95,7 +79,8 @@ def read(
             the declared list, a declared class has no record, or an id names two records or is
             negative.
     """
-    _check_name(dataset, name)
+    if name not in SOURCES:
+        raise mistake(f"profiles.{dataset}.source", name, f"one of {', '.join(SOURCES)}")
     if not root.is_dir():
         raise mistake("prepare.root", str(root), "an existing folder")
     records, test = SOURCES[name](
