@@ -22,8 +22,8 @@ from pipelines.federation.core.messages import COUNT, Payload, ServerState, any_
 from pipelines.federation.inprocess import InProcess
 from pipelines.federation.network.flare import names, submit
 from pipelines.federation.network.flare import server as served
-from pipelines.federation.network.flare.client import Client, told
-from pipelines.federation.network.flare.engine import Carrier
+from pipelines.federation.network.flare.client import Client, answer_or_refusal
+from pipelines.federation.network.flare.engine import NetworkEngine
 from pipelines.federation.network.gate import Gate
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import read_json, write_json
@@ -73,7 +73,7 @@ class Echo(Client):
     """Is a client that begins with a size instead of a run."""
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def begin(self, names: dict, pool: dict) -> dict:
         """Begins as `Client.begin` does; `names` holds the size."""
         self.gate = gate(names["megabytes"])
@@ -87,11 +87,11 @@ class Relay(served.Server):
     def main(self) -> None:
         """Measures all sizes and writes {size: seconds per round} into the job's folder."""
         clients = {proxy.name: proxy for proxy in collab.clients}
-        carrier = Carrier(clients, config.load().federation, any_bounds({"images": COUNT}))
+        engine = NetworkEngine(clients, config.load().federation, any_bounds({"images": COUNT}))
         per_round = {}
         for megabytes in MEGABYTES:
-            carrier.ask("begin", names={"megabytes": megabytes}, pool={})
-            per_round[str(megabytes)] = seconds(carrier, megabytes)
+            engine.ask("begin", names={"megabytes": megabytes}, pool={})
+            per_round[str(megabytes)] = seconds(engine, megabytes)
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
         write_json(folder / names.HISTORY, per_round)
 
@@ -102,7 +102,7 @@ def over_nvflare(params: config.Params) -> dict[str, float]:
     client = f"benchmarks.{NAME}.Echo"
     names.CLIENT_APP["components"][0]["path"] = client
     work = (submit.WORK / NAME).resolve()
-    kits, homes = submit.laid_out(params, [], work)
+    kits, homes = submit.lay_out(params, [], work)
     allow(kits / submit.HOST, [names.SERVER, names.CONTROLLER])
     for name in params.clients:
         allow(kits / name, [client, names.EXECUTOR])

@@ -125,15 +125,15 @@ MUTANTS = [
     Mutant(
         "a client that weighs itself",
         "pipelines/federation/network/flare/engine.py",
-        "check_all_told(reply.payload.scalars, self.told)",
+        "check_all_scalars(reply.payload.scalars, self.bounds)",
         "pass",
         f"{TESTS}/federation/network/flare/test_engine.py::test_no_client_weighs_itself_and_none_drives_out_the_others",
     ),
     Mutant(
         "a job that brings a folder of its own",
         "pipelines/federation/network/flare/deployer.py",
-        " or set(names) - {CLIENT_FILE, *SIGNATURES, *FOLDERS}",
-        "",
+        "if set(names) - {CLIENT_FILE, *SIGNATURES, *FOLDERS}:",
+        "if False:",
         f"{TESTS}/federation/network/flare/test_hardening.py::test_an_odd_archive_is_refused_in_a_sentence",
     ),
 ]

@@ -1,10 +1,10 @@
-"""A client's side of a run between machines: its own records, parameters and ledger, behind the gate.
+"""Prepares a client's side of a run between machines: its data and its ledger, behind a gate.
 
-What the server says is a run's name and the rounds' messages. All else follows from the client's own
+The server sends a run's name and the rounds' messages. All else follows from the client's own
 params.yaml, so a server cannot ask for less noise, more steps or other records. A synthetic method
 reads the client's exported set alone. A noisy one reads its train part, within an account that its
-ledger has entered before the first answer. Noisy training, and sets whose card has no formal guarantee,
-are for a stage's own clients on one machine.
+ledger has entered before the first answer. Noisy training is for a stage's own clients on one
+machine. So are sets whose card has no formal guarantee.
 """
 
 import os
@@ -25,26 +25,30 @@ from pipelines.federation.network.gate import Gate, Refused, check_set, plain
 from pipelines.federation.noisy_run import NoisyRun
 from pipelines.federation.run_spec import RunSpec
 
-LOCAL = "FEDLENS_LOCAL_MODE"  # of the environment: set by a stage that starts its own clients, and by nobody else
+# An environment variable. A stage that starts its own clients sets it, and nobody else.
+LOCAL = "FEDLENS_LOCAL_MODE"
 
 
 def gate(params: Params, run: RunSpec, client: str, pool: dict[str, dict]) -> Gate:
     """Makes a client ready for the first round.
 
-    Of a noisy run the whole budget is spent in the ledger by then, and is spent again by every run
-    that begins anew: what a dead one had sent is out.
+    The ledger then has the whole budget of a noisy run as spent. Every run that begins anew spends
+    it again, because the answers of a run that died cannot be taken back.
 
     Args:
-        params: the client's own.
-        run: what the server named.
-        client: its name.
-        pool: every client's exported set, {"images", "labels"}, where the algorithm has all clients
-            share them; else empty.
+        params: The client's own parameters.
+        run: The run that the server named.
+        client: The client's name.
+        pool: {client: its exported set}, each {"images": uint8 [n, H, W, C], "labels": int64 [n]},
+            if the algorithm has all clients share them; else empty.
+
+    Returns:
+        The gate that answers the rounds.
 
     Raises:
-        UserError: these parameters, this ledger or the set's card do not allow it, or there is no set
-            or record. Then nothing was spent.
-        Refused: the pool is none.
+        UserError: These parameters, this ledger or the set's card do not allow it, or there is no
+            set or record. Then nothing was spent.
+        Refused: The pool is none of this run.
     """
     algorithm = base.load(run.method)
     settings = run.settings(params)
@@ -62,17 +66,18 @@ def gate(params: Params, run: RunSpec, client: str, pool: dict[str, dict]) -> Ga
 def exported(run: RunSpec, client: str) -> dict[str, Images]:
     """Returns {client: its exported set}.
 
-    Its guarantee lets it, or weights made from it, go to others.
+    The guarantee of the set allows that others receive it, or weights made from it.
 
     Raises:
-        UserError: there is none, or its card has no formal guarantee and others than this machine's
-            would see it.
+        UserError: There is no set. Or its card has no formal guarantee, and members on other
+            machines would see it.
     """
     if LOCAL not in os.environ:
         privacy = exports.privacy(run.dataset, [client], run.generator)
         if privacy["guarantee"] != "formal":
             raise UserError(
-                f"The card of {client}/{run.generator} has no formal guarantee: the set is served to nobody else."
+                f"The card of {client}/{run.generator} has no formal guarantee: the set is served "
+                "to nobody else."
             )
     return exports.images(run.dataset, [client], run.generator)
 
@@ -82,10 +87,10 @@ def _synthetic(params: Params, run: RunSpec, client: str, pool: dict[str, dict])
 
 
 def _sets(params: Params, run: RunSpec, pool: dict[str, dict]) -> dict[str, Images]:
-    """Returns the sets of the pool, once they are checked.
+    """Checks the sets of the pool and returns them.
 
     Raises:
-        Refused: a set is none of this run, or is of no client.
+        Refused: A set is none of this run, or belongs to no client of it.
     """
     profile = params.profiles[run.dataset]
     sets = {}

@@ -1,13 +1,13 @@
-"""What a client takes from a server and what it answers; nothing else passes, whatever carries the messages.
+"""Checks what a client takes from a server and what it answers, whatever carries the messages.
 
-The server may be dishonest: it may send anything, at any time, as often as it likes. A client answers
-rounds in their order, from weights of the shapes that it expects, finite, and scalars of known names
-within their ranges. What it answers holds the scalars alone that its algorithm declares. A refusal says
-why in words that hold nothing private, and is logged.
+The server may be dishonest: it may send anything, at any time, as often as it likes. A client
+answers rounds in their order. It takes finite weights of the shapes that it expects, and scalars of
+known names within their ranges. Its answer holds only the scalars that its algorithm declares. A
+refusal says why in words that hold nothing private, and is logged.
 
-A client may be dishonest, too: the server takes from it arrays of the names, shapes and kinds that it
-sent, finite, and exactly the scalars that a run's clients tell, each within the range that the run's own
-settings allow.
+A client may be dishonest, too. The server takes finite arrays of the names, shapes and kinds that
+it sent. It also takes exactly the scalars that a run's clients send, each within the range that the
+run's own settings allow.
 """
 
 import math
@@ -27,16 +27,19 @@ from pipelines.federation.core.messages import (
 from pipelines.federation.dp.account import ACCOUNT_TELLS
 from pipelines.training.tensors import State
 
-LARGEST = 1e6  # of a weight: far above any that trains, far below what overflows a float32 within a network
-LONGEST = 500  # characters of a text that another member sends
-# what a server may say beside weights
-ASKED: Bounds = {
+# The largest absolute value of a weight: far above any that trains, far below what overflows a
+# float32 within a network.
+LARGEST = 1e6
+# The most characters of a text that another member sends.
+LONGEST = 500
+# The instructions that a server may send beside weights.
+INSTRUCTIONS: Bounds = {
     "round": (int, 1, math.inf),
     "local_steps": (int, 1, 10**6),
     "noise_factor": (float, LEAST_FACTOR, 1.0),
     "clipping_norm": (float, *CLIPPING_NORMS),
 }
-# What a client's account came to in the end: no step where its budget buys none.
+# The figures of a client's account after the run. It has no step if its budget buys none.
 SPENT: Bounds = {
     "steps": (int, 0, LARGEST_COUNT),
     **any_bounds({name: ACCOUNT_TELLS[name] for name in ("epsilon_spent", "epsilon_by_pld")}),
@@ -44,18 +47,18 @@ SPENT: Bounds = {
 
 
 class Refused(Exception):
-    """A message that is not of the protocol. The text says why, and holds nothing private."""
+    """Says why a message is not of the protocol, in words that hold nothing private."""
 
 
 class Gate:
     """Guards one run at one client.
 
     Args:
-        update: the algorithm's client update, with the client's state bound.
-        template: arrays of the names, shapes and kinds that every round's must have.
-        rounds: how many there are at most.
-        tells: the scalars that the algorithm declares; no other may leave.
-        spent: what the client's account came to, of a noisy run.
+        update: The algorithm's client update, with the client's state bound.
+        template: {name: array} of the names, shapes and kinds that every round's arrays must have.
+        rounds: The largest number of rounds.
+        tells: The scalars that the algorithm declares; no other may leave.
+        spent: Returns what the client's account came to, for a noisy run.
     """
 
     def __init__(
@@ -74,32 +77,32 @@ class Gate:
         self.last = 0
 
     def answer(self, payload: Payload) -> Payload | None:
-        """Returns the client's answer to a round; None where it has left.
+        """Returns the client's answer to a round; None if the client has left.
 
         Raises:
-            Refused: before anything was computed from the message; or the answer is none that may
-                leave.
+            Refused: The message is not of the protocol, and nothing was computed from it. Or the
+                answer may not leave.
         """
-        self._check_scalars(payload.scalars)
+        self._check_instructions(payload.scalars)
         check_arrays(payload.arrays, self.template)
         self.last = payload.scalars["round"]
         answer = self.update(payload)
         if answer is not None:
-            check_told(answer.scalars, self.bounds)
+            check_scalars(answer.scalars, self.bounds)
         return answer
 
     def end(self) -> dict:
         """Returns what the account came to; no round follows."""
         self.last = self.rounds
         spent = self.spent()
-        check_told(spent, SPENT)
+        check_scalars(spent, SPENT)
         return spent
 
-    def _check_scalars(self, scalars: dict) -> None:
+    def _check_instructions(self, scalars: dict) -> None:
         for name, value in scalars.items():
-            if name not in ASKED:
+            if name not in INSTRUCTIONS:
                 raise Refused(f"a number named {plain(repr(name))} is not of the protocol")
-            kind, low, high = ASKED[name]
+            kind, low, high = INSTRUCTIONS[name]
             if type(value) is not kind or not low <= value <= high:
                 raise Refused(f"{name!r} must be {kind.__name__} in [{low:g}, {high:g}]")
         number = scalars.get("round")
@@ -111,7 +114,8 @@ def check_arrays(arrays: State, template: State) -> None:
     """Checks arrays against a template.
 
     Raises:
-        Refused: other names, shapes or kinds than the template's, or values that are not finite or too large.
+        Refused: Names, shapes or kinds are not the template's, or values are not finite or too
+            large.
     """
     if not isinstance(arrays, dict) or set(arrays) != set(template):
         raise Refused("the arrays are not those of this run's network")
@@ -127,11 +131,12 @@ def check_arrays(arrays: State, template: State) -> None:
             raise Refused(f"array {name!r} has values that are not finite, or above {LARGEST:g}")
 
 
-def check_told(scalars: dict, bounds: Bounds) -> None:
+def check_scalars(scalars: dict, bounds: Bounds) -> None:
     """Checks scalars against the ranges of those that may pass.
 
     Raises:
-        Refused: a number that no client tells, or one beyond its range. NaN is beyond each.
+        Refused: There is a number that no client sends, or one outside its range. NaN is outside
+            each range.
     """
     if not isinstance(scalars, dict):
         raise Refused("its numbers are no mapping")
@@ -141,20 +146,22 @@ def check_told(scalars: dict, bounds: Bounds) -> None:
         kind, low, high = bounds[name]
         usual = isinstance(value, int | float) and not isinstance(value, bool)
         if not usual or (kind is int and not isinstance(value, int)) or not low <= value <= high:
-            # the value is left out: a client tells the server why it refuses, and this is what may not leave
+            # The client sends the server its reason. It leaves the value out, which may not leave.
             raise Refused(
-                f"a number named {name!r} may not leave: it must be {kind.__name__} in [{low:g}, {high:g}]"
+                f"a number named {name!r} may not leave: it must be {kind.__name__} in "
+                f"[{low:g}, {high:g}]"
             )
 
 
-def check_all_told(scalars: dict, bounds: Bounds) -> None:
+def check_all_scalars(scalars: dict, bounds: Bounds) -> None:
     """Checks that all scalars are there, each within its range.
 
     Raises:
-        Refused: as `check_told`, or a number of these is missing.
+        Refused: As `check_scalars`, or a number is missing.
     """
-    check_told(scalars, bounds)
-    if missing := sorted(set(bounds) - set(scalars)):
+    check_scalars(scalars, bounds)
+    missing = sorted(set(bounds) - set(scalars))
+    if missing:
         raise Refused(f"its answer lacks the numbers {', '.join(missing)}")
 
 
@@ -163,11 +170,11 @@ def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
 
     Args:
         content: {"images": uint8 [n, H, W, C], "labels": int64 [n]}.
-        shape: of all its images.
-        classes: the number of classes of the data set.
+        shape: [n, H, W, C], the shape of all its images together.
+        classes: The number of classes of the data set.
 
     Raises:
-        Refused: it is none of this run.
+        Refused: It is no set of this run.
     """
     arrays = []
     if isinstance(content, dict):
@@ -181,6 +188,12 @@ def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
 
 
 def plain(text: str) -> str:
-    """Returns another member's text as one line of printable characters, of LONGEST at most, for logs and terminals."""
+    r"""Returns another member's text as one line for logs and terminals.
+
+    The line has printable characters alone, and no more than LONGEST and two dots.
+
+    >>> plain("c0\tis ready\n")
+    'c0 is ready '
+    """
     shortened = text if len(text) <= LONGEST else f"{text[:LONGEST]}.."
     return "".join(character if character.isprintable() else " " for character in shortened)

@@ -1,4 +1,4 @@
-"""The server's side of a run between machines: it holds no client's set, and starts from what is public."""
+"""Leads a run between machines: the server holds no client's set, and starts from public values."""
 
 from pipelines import paths
 from pipelines.config import Params, looks_at_images
@@ -17,13 +17,16 @@ def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> ro
     """Runs all rounds.
 
     Args:
-        params: the server's own.
-        run: which run it is.
-        clients: those that take part.
-        engine: carries the messages.
+        params: The server's own parameters.
+        run: The run.
+        clients: The names of the clients that take part.
+        engine: Carries the messages.
+
+    Returns:
+        The models, curves and cost of all rounds.
 
     Raises:
-        UserError: the run looks at public images, and this server has none.
+        UserError: The run looks at public images, and this server has none.
     """
     settings = run.settings(params)
     algorithm = base.load(run.method)
@@ -38,7 +41,7 @@ def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> ro
 
 
 def _task(params: Params, run: RunSpec, clients: list[str]) -> Task | NoisyTask:
-    """Returns a task with the public size of each client's set, one for all, in place of the set."""
+    """Returns a task that holds a public size, equal for all, in place of each client's set."""
     sizes = dict.fromkeys(sorted(clients), range(params.profiles[run.dataset].images))
     if not run.noisy:
         return run.task(params, sizes)
@@ -56,17 +59,18 @@ def _public_images(noisy: NoisyRun) -> Images | None:
     field = looks_at_images(noisy.settings)
     if field:
         raise UserError(
-            f"{noisy.method!r} with this {field} looks at public images, and the server has no {path}."
+            f"{noisy.method!r} with this {field} looks at public images, and the server has no "
+            f"{path}."
         )
     return None
 
 
 def bounds(params: Params, run: RunSpec) -> Bounds:
-    """Returns what each client of a run may tell in each round, by the settings of both sides.
+    """Returns the range of each scalar that a client of a run sends in each round.
 
-    A client's weight in the mean is `images`, and FedNova divides by `steps`: the server knows both.
-    Of SDA-FL it knows ranges, for a client trains on its own set and on as much of the pool as its
-    model is sure of.
+    The settings of both sides give the ranges. A client's weight in the mean is `images`, and
+    FedNova divides by `steps`: the server knows both numbers. For SDA-FL it knows their ranges. A
+    client trains there on its own set and on the part of the pool that its model is sure of.
     """
     algorithm = base.load(run.method)
     images = params.profiles[run.dataset].images

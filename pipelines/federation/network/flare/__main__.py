@@ -1,11 +1,14 @@
-"""For organisations on machines of their own; docs/deployment.md goes through it step by step.
+"""Makes kits and starts participants, for organisations on their own machines.
+
+docs/deployment.md goes through it step by step.
 
     python -m pipelines.federation.network.flare provision [FOLDER] --host NAME [--ports 8002 8003]
     python -m pipelines.federation.network.flare start KIT
 
-`provision` makes the kits of a server, of all clients of params.yaml and of who submits. FOLDER is `NAME-kits` beside
-this checkout, which is called NAME, where it is not given: kits hold private keys, which must not get into Git. `start`
-runs a server or a client in the foreground, in this checkout, until it is ended.
+`provision` makes the kits of a server, of all clients of params.yaml and of the submitter. FOLDER
+is `NAME-kits` beside this checkout, which is called NAME, if no FOLDER is given. Kits hold private
+keys, which must not get into Git. `start` runs a server or a client in the foreground, in this
+checkout, until it is ended.
 """
 
 import argparse
@@ -18,6 +21,16 @@ from pipelines.federation.network.flare import kits, processes
 
 
 def main() -> None:
+    """Runs the command that the command line names."""
+    arguments = _parser().parse_args()
+    with told_in_a_sentence():
+        if arguments.command == "provision":
+            _provision(arguments)
+        else:
+            _start(arguments.kit)
+
+
+def _parser() -> argparse.ArgumentParser:
     beside = processes.ROOT.with_name(f"{processes.ROOT.name}-kits")
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.federation.network.flare",
@@ -33,39 +46,39 @@ def main() -> None:
         "--host", required=True, help="name under which clients reach the server"
     )
     provision.add_argument(
-        "--ports", type=int, nargs=2, default=[8002, 8003], help="for clients, and for who submits"
+        "--ports",
+        type=int,
+        nargs=2,
+        default=[8002, 8003],
+        help="for clients, and for the submitter",
     )
     start = commands.add_parser("start")
     start.add_argument("kit", type=Path)
-    given = parser.parse_args()
-    with told_in_a_sentence():
-        if given.command == "provision":
-            _provision(given)
-        else:
-            _start(given.kit)
+    return parser
 
 
-def _provision(given: argparse.Namespace) -> None:
-    if given.folder.exists():
+def _provision(arguments: argparse.Namespace) -> None:
+    """Makes the kits, and prints where they and the authority's key are."""
+    folder = arguments.folder
+    if folder.exists():
         raise UserError(
-            f"{given.folder} is there already: kits are made once, and hold keys. Name another folder."
+            f"{folder} is there already: kits are made once, and hold keys. Name another folder."
         )
-    made = kits.provision(
-        given.folder, sorted(config.load().clients), given.host, tuple(given.ports)
-    )
-    print(
-        f"Kits, each for its owner alone: {', '.join(sorted(kit.name for kit in made.iterdir()))}, in {made}"
-    )
-    print(
-        f"The authority's own key is in {given.folder / kits.PROJECT / 'state'}: keep it offline, or delete it."
-    )
+    clients = sorted(config.load().clients)
+    made = kits.provision(folder, clients, arguments.host, tuple(arguments.ports))
+    names = ", ".join(sorted(kit.name for kit in made.iterdir()))
+    print(f"Kits, each for its owner alone: {names}, in {made}")
+    state = folder / kits.PROJECT / "state"
+    print(f"The authority's own key is in {state}: keep it offline, or delete it.")
 
 
 def _start(kit: Path) -> None:
+    """Replaces this process by the participant's."""
     if not (kit / "startup/sub_start.sh").exists():
         raise UserError(f"{kit} is no kit of a server or client.")
-    config.load()  # a mistake in params.yaml is told here, not in a job
-    kits.settle(kit)
+    # a mistake in params.yaml is reported here, and not in a job
+    config.load()
+    kits.set_storage(kit)
     os.execvpe("bash", processes.command(kit), processes.environment(Path()))
 
 

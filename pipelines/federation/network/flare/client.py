@@ -1,8 +1,9 @@
-"""What a client answers over NVFlare: thin functions before `network.client`, which has the rules.
+"""Answers at a client over NVFlare: thin functions before `network.client`, which has the rules.
 
-The object lives in the job process of one client, whose working folder is that client's: its params.yaml, its exported
-sets, its records, its ledger. It takes calls of the job's server alone, and whatever goes wrong inside, nothing is said
-of it but a refusal's own words: NVFlare would send an exception's text and traceback, in which records may stand.
+The object lives in the job process of one client. The working folder of that process is the
+client's: its params.yaml, its exported sets, its records, its ledger. The object takes calls of the
+job's server alone. If anything goes wrong inside, it sends a refusal's own words and nothing else.
+NVFlare would send an exception's text and traceback, in which records may stand.
 """
 
 import functools
@@ -30,9 +31,12 @@ NOT_ALLOWED = (
 FAILED = "it failed; why stands in the client's log"
 
 
-def told(function: Callable) -> Callable:
-    """The answer, or {"refused": why}. Only a refusal's own words leave: what a ledger or a file says of the client is
-    the client's, and of anything else the caller learns that it failed."""
+def answer_or_refusal(function: Callable) -> Callable:
+    """Returns a method that answers the job's server, or refuses with {"refused": why}.
+
+    Only a refusal's own words leave. What a ledger or a file says of the client stays in the
+    client's log. For any other error the caller learns only that the method failed.
+    """
 
     @functools.wraps(function)
     def wrapped(self, *args, **kwargs) -> dict:
@@ -54,10 +58,11 @@ def told(function: Callable) -> Callable:
     return wrapped
 
 
-def known(params: Params, names: dict) -> RunSpec:
-    """
+def find_run(params: Params, names: dict) -> RunSpec:
+    """Returns the run that a server names.
+
     Raises:
-        Refused: these parameters know no such run. The words are the server's own names.
+        Refused: These parameters know no such run. The words are the server's own names.
     """
     try:
         return named(params, names)
@@ -66,48 +71,68 @@ def known(params: Params, names: dict) -> RunSpec:
 
 
 class Client:
-    """One job's. `begin` once, then `update` each round; `alive` at any time."""
+    """Serves one job: `begin` once, then `update` each round, and `alive` at any time."""
 
     def __init__(self):
         os.chdir(os.environ[HOME])
         self.run: RunSpec | None = None
         self.gate: Gate | None = None
-        self.lock = threading.Lock()  # calls come in threads
+        # NVFlare makes each call in a thread of its own
+        self.lock = threading.Lock()
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def describe(self, names: dict) -> dict:
-        """{"terms": digests of what both sides must have alike}."""
+        """Returns {"terms": digests of what both sides must have alike}."""
         params = config.load()
-        return {"terms": known(params, names).terms(params)}
+        return {"terms": find_run(params, names).terms(params)}
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def exported(self, names: dict) -> dict:
-        """The client's released set, {"images", "labels"}, where its card has a formal guarantee."""
-        run = known(config.load(), names)
+        """Returns the client's released set, if its card has a formal guarantee.
+
+        Returns:
+            {"images": uint8 [n, H, W, C], "labels": int64 [n]}.
+        """
+        run = find_run(config.load(), names)
         if not shares_sets(run):
             raise Refused("in this run no client sees another's set")
         (data,) = exported(run, collab.site_name).values()
         return {"images": data.images, "labels": data.labels}
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def begin(self, names: dict, pool: dict) -> dict:
-        """Makes the client ready for the first round; a noisy run's budget is spent then. Once per job."""
+        """Makes the client ready for the first round, once per job.
+
+        The budget of a noisy run is spent then.
+
+        Args:
+            names: The run's name, as `RunSpec.names`.
+            pool: {client: its exported set}, as `network.client.gate` takes it.
+        """
         with self.lock:
             if self.gate:
                 raise Refused("this job has begun: another run needs a job of its own")
             params = config.load()
-            self.run = known(params, names)
+            self.run = find_run(params, names)
             self.gate = gate(params, self.run, collab.site_name, pool)
         log.info("%s: ready", self.run)
         return {}
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def update(self, arrays: dict, scalars: dict) -> dict:
-        """A round: {"arrays", "scalars"}, or {} where the client has left."""
+        """Answers a round.
+
+        Args:
+            arrays: {name: array}, the broadcast.
+            scalars: {name: number}, the instructions.
+
+        Returns:
+            {"arrays", "scalars"}, or {} if the client has left.
+        """
         with self.lock:
             if not self.gate:
                 raise Refused("a round before the run has begun")
@@ -115,15 +140,16 @@ class Client:
         return {} if answer is None else {"arrays": answer.arrays, "scalars": answer.scalars}
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def end(self) -> dict:
-        """{"scalars": what a noisy run's account came to}. No round follows."""
+        """Returns {"scalars": what a noisy run's account came to}. No round follows."""
         with self.lock:
             if not self.gate:
                 raise Refused("an end before the run has begun")
             return {"scalars": self.gate.end()}
 
     @collab.publish
-    @told
+    @answer_or_refusal
     def alive(self) -> dict:
+        """Answers a ping."""
         return {}

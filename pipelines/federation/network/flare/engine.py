@@ -1,5 +1,8 @@
-"""Messages over NVFlare: a round's payload to every client at once, their answers sorted by client, the lost ones
-noticed by a ping within seconds."""
+"""Carries messages over NVFlare, and notices lost clients.
+
+A round's payload goes to every client at once. Their answers come back sorted by client. A ping
+shows within seconds that a client is lost.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -13,45 +16,62 @@ from nvflare.collab.api.proxy import Proxy
 from pipelines.config.federation import Federation
 from pipelines.errors import UserError
 from pipelines.federation.core.messages import Payload, Reply
-from pipelines.federation.network.gate import Bounds, Refused, check_all_told, check_arrays, plain
+from pipelines.federation.network.gate import (
+    Bounds,
+    Refused,
+    check_all_scalars,
+    check_arrays,
+    plain,
+)
 
-PING_EVERY = 2.0  # seconds
+# Seconds between two pings of a client that has not answered yet.
+PING_EVERY = 2.0
 
 
 class Lost(Exception):
-    """A client died, was too late, or refused. The text says which, and why."""
+    """Says which client died, was too late or refused, and why."""
 
 
 @dataclass
-class Carrier:
-    """clients: {name: NVFlare's proxy}. told: what each client tells in each round. lost: {client: why}, by `on_loss:
-    skip`. moment: what was asked last."""
+class NetworkEngine:
+    """Sends calls to every client that is left.
+
+    Attributes:
+        clients: {name: NVFlare's proxy of the client}.
+        settings: The parameters about the network.
+        bounds: The scalars that each client sends in each round, with their ranges.
+        lost: {client: why}, if `on_loss` is `skip`.
+        phase: The round or the call that was sent last, for messages about a loss.
+    """
 
     clients: dict[str, Proxy]
     settings: Federation
-    told: Bounds
+    bounds: Bounds
     lost: dict[str, str] = field(default_factory=dict)
-    moment: str = ""
+    phase: str = ""
 
     def __post_init__(self):
-        for proxy in (
-            self.clients.values()
-        ):  # all share one signal: each gets its own, which the common one sets, too
+        for proxy in self.clients.values():
+            # All proxies share one signal. Each gets its own here, which the common one sets, too.
             proxy.backend.abort_signal = Signal(parent=proxy.backend.abort_signal)
 
     def call(self, payload: Payload) -> list[Reply]:
-        """One round. A client that has left for want of budget gives no reply, and is not lost.
+        """Carries one round.
+
+        A client that has left because its budget is spent gives no reply, and is not lost.
 
         Raises:
-            Lost: by `on_loss: fail`, at the first loss; by `skip`, when nobody is left.
-            UserError: what would be sent is not finite or too large, which clients refuse and would be lost for.
+            Lost: With `on_loss: fail`, at the first loss; with `skip`, when no client is left.
+            UserError: The payload is not finite or too large. Clients would refuse it, and would
+                count as lost.
         """
         try:
             check_arrays(payload.arrays, payload.arrays)
         except Refused as error:
             number = payload.scalars["round"]
             raise UserError(
-                f"Round {number} cannot begin, for the answers to the last one gave no model: {error}."
+                f"Round {number} cannot begin, for the answers to the last one gave no model: "
+                f"{error}."
             ) from None
         answers = self.ask("update", arrays=payload.arrays, scalars=payload.scalars)
         replies = []
@@ -61,7 +81,7 @@ class Carrier:
             try:
                 reply = Reply(client, Payload(answer["arrays"], answer["scalars"]))
                 check_arrays(reply.payload.arrays, payload.arrays)
-                check_all_told(reply.payload.scalars, self.told)
+                check_all_scalars(reply.payload.scalars, self.bounds)
             except (Refused, KeyError) as error:
                 self.lose_for(client, error)
             else:
@@ -72,58 +92,63 @@ class Carrier:
         """Counts a client as lost whose answer is not of the protocol.
 
         Raises:
-            Lost: by `on_loss: fail`.
+            Lost: With `on_loss: fail`.
         """
         self._lose(client, f"its answer is not of the protocol: {error}")
 
     def ask(self, name: str, **arguments) -> list[tuple[str, dict]]:
-        """The answers to one call of every client that is left, sorted by client.
+        """Returns (client, answer) to one call for every client that is left, sorted by client.
+
+        Args:
+            name: The published method of `client.Client`.
+            **arguments: Its arguments.
 
         Raises:
-            Lost: as `call`.
+            Lost: As `call`.
         """
-        self.moment = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
-        found = dict(
-            self._gather(
-                {_begun(self._one, client, name, arguments): client for client in self._left()}
-            )
-        )
-        if not found:
+        self.phase = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
+        calls = {}
+        for client in sorted(set(self.clients) - set(self.lost)):
+            calls[_in_thread(self._call_client, client, name, arguments)] = client
+        answers = dict(self._gather(calls))
+        if not answers:
             raise Lost("no client is left")
-        return sorted(found.items())
+        return sorted(answers.items())
 
-    def _left(self) -> list[str]:
-        return sorted(set(self.clients) - set(self.lost))
-
-    def _one(self, client: str, name: str, arguments: dict) -> dict:
+    def _call_client(self, client: str, name: str, arguments: dict) -> dict:
         proxy = self.clients[client](timeout=self.settings.reply_timeout)
         answer = getattr(proxy, name)(**arguments)
-        if not isinstance(answer, dict) or "refused" in answer:
-            raise Refused(answer["refused"] if isinstance(answer, dict) else "its answer is none")
+        if not isinstance(answer, dict):
+            raise Refused("its answer is none")
+        if "refused" in answer:
+            raise Refused(answer["refused"])
         return answer
 
-    def _gather(self, asked: dict[Future, str]) -> Iterator[tuple[str, dict]]:
-        pending, pings = set(asked), {}
+    def _gather(self, calls: dict[Future, str]) -> Iterator[tuple[str, dict]]:
+        """Yields (client, answer) as answers arrive, until every client has answered or is lost.
+
+        Args:
+            calls: The client of each call.
+        """
+        pending = set(calls)
+        pings = {}
         while pending:
             done, pending = wait(pending, timeout=PING_EVERY, return_when=FIRST_COMPLETED)
             for future in done:
-                client, error = asked[future], future.exception()
+                error = future.exception()
                 if error is None:
-                    yield client, future.result()
+                    yield calls[future], future.result()
                 else:
-                    self._lose(
-                        client,
-                        f"it refused: {error}" if isinstance(error, Refused) else _told(error),
-                    )
+                    self._lose(calls[future], _reason(error))
             if not done:
-                pending = {future for future in pending if self._alive(asked[future], pings)}
+                pending = {future for future in pending if self._is_alive(calls[future], pings)}
 
-    def _alive(self, client: str, pings: dict[str, Future]) -> bool:
-        """What the last ping said, if it is back; then another goes out."""
+    def _is_alive(self, client: str, pings: dict[str, Future]) -> bool:
+        """Returns what the last ping showed, and sends another if the last one is back."""
         ping = pings.get(client)
         if ping and not ping.done():
             return True
-        pings[client] = _begun(self._ping, client)
+        pings[client] = _in_thread(self._ping, client)
         if ping and ping.exception():
             self._lose(client, "it does not answer")
             return False
@@ -133,17 +158,24 @@ class Carrier:
         self.clients[client](timeout=self.settings.ping_timeout).alive()
 
     def _lose(self, client: str, why: str) -> None:
+        """Counts a client as lost.
+
+        Raises:
+            Lost: With `on_loss: fail`.
+        """
         why = plain(why)
-        self.clients[client].backend.abort_signal.trigger(
-            why
-        )  # or its last call would hold up the job's end
+        # otherwise its last call would hold up the end of the job
+        self.clients[client].backend.abort_signal.trigger(why)
         if self.settings.on_loss == "fail":
-            raise Lost(f"{client} was lost ({self.moment}): {why}")
-        self.lost[client] = f"{self.moment}: {why}"
+            raise Lost(f"{client} was lost ({self.phase}): {why}")
+        self.lost[client] = f"{self.phase}: {why}"
 
 
-def _begun(function: Callable, *arguments) -> Future:
-    """In a thread that nobody need wait for: a call of a dead client returns when its time is over, hours later."""
+def _in_thread(function: Callable, *arguments) -> Future:
+    """Runs a function in a thread that nobody need wait for.
+
+    A call of a dead client returns only when its time is over, hours later.
+    """
     future = Future()
 
     def work() -> None:
@@ -156,10 +188,14 @@ def _begun(function: Callable, *arguments) -> Future:
     return future
 
 
-def _told(error: BaseException) -> str:
-    """A client of ours raises nothing: what failed then is the network, and NVFlare speaks of time-outs of hours."""
-    return (
-        "it does not answer"
-        if isinstance(error, CollabCallError)
-        else f"{type(error).__name__}: {error}"
-    )
+def _reason(error: BaseException) -> str:
+    """Returns why a call failed.
+
+    A client of ours raises nothing, so the network has failed if it did not refuse. NVFlare's own
+    text would speak of a time-out of hours.
+    """
+    if isinstance(error, Refused):
+        return f"it refused: {error}"
+    if isinstance(error, CollabCallError):
+        return "it does not answer"
+    return f"{type(error).__name__}: {error}"

@@ -1,11 +1,12 @@
-"""What of NVFlare's own a client answers: the life of a job, to its server, and nothing of the machine.
+"""Restricts a client's processes to what the life of a job needs, asked by the client's own server.
 
-NVFlare's client also runs shell commands, deletes runs, sets logs, tells its memory and its errors, and takes the tasks
-of a job, for whoever sends the message without asking for a permission check, other clients among them; and it connects
-to any address that a message names. None of it is needed here.
+NVFlare's client also runs shell commands, deletes runs, sets log levels, and reports its memory and
+its errors. Its job process takes tasks. Both serve any sender that asks for no permission check,
+other clients among them. They also connect to any address that a message names. None of this is
+needed here.
 
-An honest server sees to it that an origin is who it says it is (`origins`). A dishonest one may name any, so what is
-answered at all is what a server may know.
+An honest server checks that an origin is the true one (`origins`). A dishonest one may name any
+origin, so a client answers nothing that a server may not know.
 """
 
 import logging
@@ -20,11 +21,12 @@ from nvflare.private.fed.client import admin, admin_commands, scheduler_cmds
 from nvflare.private.fed.client import client_req_processors as requests
 from nvflare.private.fed.utils import app_deployer
 
-from pipelines.federation.network.flare.cells import close
+from pipelines.federation.network.flare.common_hardening import close
 from pipelines.federation.network.flare.names import SERVERS_CELL
 
 log = logging.getLogger("fedlens.client")
-OF_A_JOB = (  # what the client's own process does
+# The requests that the client's own process answers.
+CLIENT_REQUESTS = (
     requests.ClientStatusProcessor,
     requests.AbortAppProcessor,
     requests.DeployProcessor,
@@ -33,41 +35,43 @@ OF_A_JOB = (  # what the client's own process does
     requests.StartJobProcessor,
     requests.NotifyJobStatusProcessor,
 )
-TO_A_JOB = (  # and what its job process does
+# The commands that its job process answers.
+JOB_COMMANDS = (
     admin_commands.CheckStatusCommand,
     admin_commands.AbortCommand,
     admin_commands.AbortTaskCommand,
     admin_commands.ByeCommand,
 )
-TELL_ERRORS = (
-    admin,
-    scheduler_cmds,
-    app_deployer,
-    dispatch,
-)  # by secure_format_exception, into an answer
+# The modules that put an exception's text into an answer, by secure_format_exception.
+MODULES_WITH_ERROR_TEXT = (admin, scheduler_cmds, app_deployer, dispatch)
 
 
 def narrow(put: Callable[[object, str, object], None] = setattr) -> None:
-    """Of this process, before it has a cell."""
-    keep_only(requests.ClientRequestProcessors.request_processors, OF_A_JOB)
-    keep_only(admin_commands.AdminCommands.commands, TO_A_JOB)
+    """Restricts this process, a client's own or one of its jobs', before it has a cell.
+
+    Args:
+        put: Sets an attribute, as `setattr` does.
+    """
+    keep_only(requests.ClientRequestProcessors.request_processors, CLIENT_REQUESTS)
+    keep_only(admin_commands.AdminCommands.commands, JOB_COMMANDS)
     close(put)
     put(CoreCell, "_process_request", from_the_server_alone(CoreCell._process_request))
-    for module in TELL_ERRORS:
+    for module in MODULES_WITH_ERROR_TEXT:
         put(module, "secure_format_exception", kind_of)
     put(dispatch, "secure_format_traceback", lambda: "")
 
 
 def keep_only(processors: list, kinds: tuple[type, ...]) -> None:
-    """Removes all others, in place: NVFlare holds the list itself."""
-    processors[:] = [one for one in processors if isinstance(one, kinds)]
+    """Removes all other processors, in place because NVFlare holds the list itself."""
+    processors[:] = [processor for processor in processors if isinstance(processor, kinds)]
 
 
 def from_the_server_alone(process: Callable) -> Callable:
-    """A cell's handling of requests, for those of the server's processes and of the client's own."""
+    """Returns a cell's handling of requests, for those from the server's cells and the client's."""
 
     def guarded(self, origin: str, message: Message) -> Message | None:
-        sender, site = (name.partition(".")[0] for name in (origin, self.my_info.fqcn))
+        sender = origin.partition(".")[0]
+        site = self.my_info.fqcn.partition(".")[0]
         if sender not in (SERVERS_CELL, site):
             return make_reply(
                 ReturnCode.UNAUTHENTICATED,
@@ -79,6 +83,9 @@ def from_the_server_alone(process: Callable) -> Callable:
 
 
 def kind_of(error: BaseException, *_) -> str:
-    """Instead of an exception's text, in which paths or records may stand. That goes into this side's log."""
+    """Returns the class of an exception in place of its text, in which paths or records may stand.
+
+    The text goes into this side's log.
+    """
     log.error("an answer tells its kind alone:", exc_info=error)
     return type(error).__name__

@@ -1,4 +1,7 @@
-"""A run as an NVFlare job: names of installed code and of the run, no code; submitted, watched, its history fetched."""
+"""Submits a run as an NVFlare job, waits for its end, and reads its history.
+
+A job holds names of installed code and of the run. It holds no code.
+"""
 
 import json
 import time
@@ -17,15 +20,24 @@ from pipelines.federation.network.gate import plain
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import read_json
 
-POLL = 0.5  # seconds
+# Seconds between two looks at a server or a job.
+POLL = 0.5
 
 
 def write(
     folder: Path, run: RunSpec, terms: dict, clients: list[str], settings: Federation
 ) -> None:
-    """The job's folder: a description, a configuration for the server and one for clients."""
+    """Writes a job's folder: a description, a configuration for the server and one for clients.
+
+    Args:
+        folder: The new folder, whose name is the job's.
+        run: The run.
+        terms: The submitter's `RunSpec.terms`.
+        clients: The clients that take part.
+        settings: The parameters about the network.
+    """
     props = {names.RUN: run.names, names.TERMS: terms}
-    least = len(clients) if settings.on_loss == "fail" else 1
+    fewest_clients = len(clients) if settings.on_loss == "fail" else 1
     controller = {
         "server_obj_id": "_server",
         "sync_task_timeout": settings.start_timeout,
@@ -33,36 +45,40 @@ def write(
     }
     meta = {
         "name": folder.name,
-        "min_clients": least,
+        "min_clients": fewest_clients,
         "deploy_map": {"server": ["server"], "client": clients},
     }
-    _json(folder / "meta.json", {**meta, "resource_spec": {}})
+    _write_json(folder / "meta.json", {**meta, "resource_spec": {}})
     workflows = [{"id": "controller", "path": names.CONTROLLER, "args": controller}]
-    served = {
+    server_app = {
+        "format_version": 2,
         "workflows": workflows,
         "components": [{"id": "_server", "path": names.SERVER, "args": {}}],
     }
-    _json(folder / "server/config/config_fed_server.json", {"format_version": 2, **served})
-    _json(folder / "client" / names.CLIENT_FILE, names.CLIENT_APP)
+    _write_json(folder / "server/config/config_fed_server.json", server_app)
+    _write_json(folder / "client" / names.CLIENT_FILE, names.CLIENT_APP)
 
 
 @contextmanager
 def connected(kit: Path, timeout: float, check: Callable[[], None]) -> Iterator[Session]:
-    """A session of the submitter's, once the server answers.
+    """Yields a session of the submitter, once the server answers.
+
+    Args:
+        kit: The submitter's kit.
+        timeout: Seconds to wait for the server.
+        check: Is called at every look, and raises if it is in vain to wait.
 
     Raises:
-        UserError: it does not within `timeout` seconds.
-
-    check: called at every look; raises where waiting is in vain.
+        UserError: The server does not answer in time.
     """
-    session = _session(kit, timeout, check)
+    session = _open_session(kit, timeout, check)
     try:
         yield session
     finally:
         session.close()
 
 
-def _session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
+def _open_session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
     began = time.monotonic()
     while True:
         try:
@@ -76,14 +92,20 @@ def _session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
             time.sleep(POLL)
 
 
-def carry(session: Session, job: Path, check: Callable[[], None]) -> Path:
-    """Submits the job, waits for its end, and fetches its server's folder.
+def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> Path:
+    """Submits a job, waits for its end, and fetches its server's folder.
 
-    check: called at every look; raises where waiting is in vain.
+    Args:
+        session: The submitter's session.
+        job: The job's folder.
+        check: Is called at every look, and raises if it is in vain to wait.
+
+    Returns:
+        The fetched folder.
     """
     name = session.submit_job(str(job))
     try:
-        while not _finished(session, name):
+        while not _has_finished(session, name):
             check()
             time.sleep(POLL)
     except BaseException:
@@ -92,13 +114,13 @@ def carry(session: Session, job: Path, check: Callable[[], None]) -> Path:
     return Path(session.download_job_result(name)) / "workspace"
 
 
-def _finished(session: Session, name: str, patience: int = 20) -> bool:
-    """A server that does not answer for a moment is no reason to give a run up.
+def _has_finished(session: Session, name: str, attempts: int = 20) -> bool:
+    """Returns whether a job has finished. A server may be silent for a moment.
 
     Raises:
-        UserError: it has not answered for `patience` attempts.
+        UserError: The server has not answered in all attempts.
     """
-    for _ in range(patience):
+    for _ in range(attempts):
         try:
             return session.get_job_meta(name)["status"].startswith("FINISHED")
         except Exception as error:
@@ -110,26 +132,25 @@ def _finished(session: Session, name: str, patience: int = 20) -> bool:
 
 
 def read(folder: Path) -> NetworkRun:
-    """What the server left.
+    """Returns the history that a job's server left in its folder.
 
     Raises:
-        UserError: it failed; in the server's words.
+        UserError: The run failed; in the server's words.
     """
     if not (folder / names.HISTORY).exists():
-        why = (
-            (folder / names.FAILED).read_text()
-            if (folder / names.FAILED).exists()
-            else "its server's log says why."
-        )
+        why = "its server's log says why."
+        if (folder / names.FAILED).exists():
+            why = (folder / names.FAILED).read_text()
         raise UserError(f"The federated run failed: {plain(why)}")
-    told = read_json(folder / names.HISTORY)
-    lost = {plain(client): plain(why) for client, why in told["lost"].items()}
-    cost = {**told["cost"], **({"lost": lost} if lost else {})}
-    return NetworkRun(
-        History(results.load_models(folder / names.MODELS), told["curves"], cost), told["spent"]
-    )
+    content = read_json(folder / names.HISTORY)
+    lost = {plain(client): plain(why) for client, why in content["lost"].items()}
+    cost = dict(content["cost"])
+    if lost:
+        cost["lost"] = lost
+    models = results.load_models(folder / names.MODELS)
+    return NetworkRun(History(models, content["curves"], cost), content["spent"])
 
 
-def _json(path: Path, content: dict) -> None:
+def _write_json(path: Path, content: dict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1))

@@ -1,32 +1,48 @@
-"""What both ends of a job call by name. Imports nothing: a client's own process, which starts the jobs, reads these
-names, and must not load torch for them."""
+"""Holds the names that both ends of a job use.
 
-# Where a job process finds what is its own, by environment variable: never by a parameter, which would bring places of
-# one machine into dvc.lock, and never by a message.
-HOME = "FEDLENS_HOME"  # the checkout, or working folder, of the client or server
-KIT = "FEDLENS_KIT"  # the start-up kit of whoever submits, in `remote` mode
+This module imports nothing. A client's own process, which starts the jobs, reads these names and
+must not load torch for them.
+"""
 
-ADMIN = "admin@fedlens.org"  # who submits
-SERVERS_CELL = "server"  # the server's name in the network, whatever its host: NVFlare's word
-CELLS_SERVICE = "_net_manager"  # the channel of a process's service to others, of its peers, itself and its memory
+# Two environment variables say what belongs to one machine. A parameter would bring its paths into
+# dvc.lock, and a message would let another member choose them.
+# The checkout, or the working folder, of a client or the server.
+HOME = "FEDLENS_HOME"
+# The start-up kit of the submitter, in `remote` mode.
+KIT = "FEDLENS_KIT"
 
-# in a job: its properties, and what its server leaves
-RUN, TERMS = "run", "terms"
-MODELS, HISTORY, FAILED = "models.safetensors", "history.json", "failed.txt"
+# The name of the submitter.
+ADMIN = "admin@fedlens.org"
+# NVFlare's name for the server's cell in the network, whatever its host.
+SERVERS_CELL = "server"
+# The channel by which a cell tells others about its peers, itself and its memory.
+CELLS_SERVICE = "_net_manager"
 
-# the classes that its processes make
-COLLAB, OURS = "nvflare.collab.runtime", "pipelines.federation.network.flare"
-SERVER, CLIENT = f"{OURS}.server.Server", f"{OURS}.client.Client"
-CONTROLLER, EXECUTOR = f"{COLLAB}.controller.CollabController", f"{COLLAB}.executor.CollabExecutor"
-LAUNCHER, DEPLOYER, WORKER = (
-    f"{OURS}.launcher.Launcher",
-    f"{OURS}.deployer.Deployer",
-    f"{OURS}.worker",
-)
-SERVER_LAUNCHER, SERVER_WORKER = f"{OURS}.server_launcher.ServerLauncher", f"{OURS}.server_worker"
+# The properties that a job brings to its server.
+RUN = "run"
+TERMS = "terms"
 
+# The files that a job's server leaves.
+MODELS = "models.safetensors"
+HISTORY = "history.json"
+FAILED = "failed.txt"
+
+# The paths of classes and modules. Most of them stand in kits: a path that changes needs new kits.
+COLLAB = "nvflare.collab.runtime"
+PACKAGE = "pipelines.federation.network.flare"
+SERVER = f"{PACKAGE}.server.Server"
+CLIENT = f"{PACKAGE}.client.Client"
+CONTROLLER = f"{COLLAB}.controller.CollabController"
+EXECUTOR = f"{COLLAB}.executor.CollabExecutor"
+LAUNCHER = f"{PACKAGE}.launcher.Launcher"
+DEPLOYER = f"{PACKAGE}.deployer.Deployer"
+WORKER = f"{PACKAGE}.worker"
+SERVER_LAUNCHER = f"{PACKAGE}.server_launcher.ServerLauncher"
+SERVER_WORKER = f"{PACKAGE}.server_worker"
+
+# The only configuration that a client ever runs, and its file within a job.
 CLIENT_FILE = "config/config_fed_client.json"
-CLIENT_APP = {  # all that a client is ever asked to run
+CLIENT_APP = {
     "format_version": 2,
     "executors": [
         {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {"client_obj_id": "_client"}}}

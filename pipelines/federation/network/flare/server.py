@@ -1,5 +1,4 @@
-"""What NVFlare runs in the job process of the server: the one loop, over the network, and its history into the job's
-folder."""
+"""Runs a federation's rounds in the server's job process, and writes their history."""
 
 import logging
 import os
@@ -10,10 +9,11 @@ from nvflare.collab import collab
 from pipelines import config
 from pipelines.config import Params
 from pipelines.errors import UserError
+from pipelines.federation.core.rounds import History
 from pipelines.federation.home import results
-from pipelines.federation.network.flare.engine import Carrier, Lost
+from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 from pipelines.federation.network.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
-from pipelines.federation.network.gate import SPENT, Refused, check_set, check_told
+from pipelines.federation.network.gate import SPENT, Refused, check_scalars, check_set
 from pipelines.federation.network.server import bounds, lead, shares_sets
 from pipelines.federation.run_spec import RunSpec, named
 from pipelines.files import write_json, write_text
@@ -22,17 +22,23 @@ log = logging.getLogger("fedlens.server")
 
 
 class Server:
-    """One job's. The run's name and the submitter's terms come with the job; all else from this server's folder."""
+    """Leads one job.
+
+    The run's name and the submitter's terms come with the job. All else comes from this server's
+    own folder.
+    """
 
     def __init__(self):
         os.chdir(os.environ[HOME])
 
     @collab.main
     def main(self) -> None:
+        """Runs all rounds, and leaves either their history or the reason of a failure."""
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
         try:
             _run(folder, collab.get_app_prop(RUN), collab.get_app_prop(TERMS))
-        except (UserError, Lost) as error:  # the submitter reads it there
+        except (UserError, Lost) as error:
+            # the submitter reads the sentence there
             write_text(folder / FAILED, str(error))
             raise
         except Exception as error:
@@ -43,59 +49,95 @@ class Server:
 
 
 def _run(folder: Path, names: dict, terms: dict) -> None:
+    """Runs all rounds and writes models and history into the job's folder.
+
+    Args:
+        folder: The job's folder at the server.
+        names: The run's name, as `RunSpec.names`.
+        terms: The submitter's `RunSpec.terms`.
+    """
     params = config.load()
-    run, settings = named(params, names), params.federation
+    run = named(params, names)
+    engine = _connect(params, run)
+    # 1. all sides have the same parameters
+    _agree("the submitter", terms, run.terms(params))
+    for client, answer in engine.ask("describe", names=names):
+        _agree(client, answer.get("terms"), run.terms(params))
+    # 2. the clients begin, with each other's sets where the algorithm shares them
+    pool = _pool(params, run, engine) if shares_sets(run) else {}
+    engine.ask("begin", names=names, pool=pool)
+    # 3. all rounds
+    history = lead(params, run, list(engine.clients), engine)
+    _add_cost_of_pool(history, pool)
+    # a client that is lost after this has done its part
+    lost = dict(engine.lost)
+    results.save_models(folder / MODELS, history.models)
+    spent = _spent(engine)
+    content = {"curves": history.curves, "cost": history.cost, "lost": lost, "spent": spent}
+    write_json(folder / HISTORY, content)
+
+
+def _connect(params: Params, run: RunSpec) -> NetworkEngine:
+    """Returns an engine of the run's clients that take part in this job.
+
+    Raises:
+        UserError: A client is missing and `on_loss` is `fail`, or all are missing.
+    """
+    settings = params.federation
     proxies = {proxy.name: proxy for proxy in collab.clients}
     missing = sorted(set(params.clients) - set(proxies))
     if missing and (settings.on_loss == "fail" or len(missing) == len(params.clients)):
         raise UserError(f"Of the clients of this run, {', '.join(missing)} are not there.")
-    there = {client: proxies[client] for client in sorted(set(params.clients) - set(missing))}
-    carrier = Carrier(there, settings, bounds(params, run))
-    carrier.lost.update(dict.fromkeys(missing, "the start: it was not there"))
-    _agree("the submitter", terms, run.terms(params))
-    for client, answer in carrier.ask("describe", names=names):
-        _agree(client, answer.get("terms"), run.terms(params))
-    pool = _pool(params, run, carrier) if shares_sets(run) else {}
-    carrier.ask("begin", names=names, pool=pool)
-    history = lead(params, run, list(carrier.clients), carrier)
-    for own in pool.values():  # every image up once and down to all, a byte per pixel
-        history.cost["bytes_up"] += own["images"].nbytes
-        history.cost["bytes_down"] += own["images"].nbytes * len(pool)
-    lost = dict(carrier.lost)  # a client that is lost now has done its part
-    results.save_models(folder / MODELS, history.models)
-    told = {"curves": history.curves, "cost": history.cost, "lost": lost, "spent": _spent(carrier)}
-    write_json(folder / HISTORY, told)
+    present = {}
+    for client in sorted(set(params.clients) - set(missing)):
+        present[client] = proxies[client]
+    engine = NetworkEngine(present, settings, bounds(params, run))
+    engine.lost.update(dict.fromkeys(missing, "the start: it was not there"))
+    return engine
 
 
-def _pool(params: Params, run: RunSpec, carrier: Carrier) -> dict[str, dict]:
-    """{client: its exported set}, without those of clients that send none. They would make all others refuse the pool.
+def _add_cost_of_pool(history: History, pool: dict[str, dict]) -> None:
+    """Adds the bytes of the shared sets to the cost.
+
+    Each image goes up once and down to all clients, a byte per pixel and channel.
+    """
+    for content in pool.values():
+        history.cost["bytes_up"] += content["images"].nbytes
+        history.cost["bytes_down"] += content["images"].nbytes * len(pool)
+
+
+def _pool(params: Params, run: RunSpec, engine: NetworkEngine) -> dict[str, dict]:
+    """Returns {client: its exported set}, without the clients whose answer is no such set.
+
+    One bad set would make all other clients refuse the pool.
 
     Raises:
-        Lost: by `on_loss: fail`.
+        Lost: With `on_loss: fail`.
     """
-    profile, pool = params.profiles[run.dataset], {}
-    for client, content in carrier.ask("exported", names=run.names):
+    profile = params.profiles[run.dataset]
+    pool = {}
+    for client, content in engine.ask("exported", names=run.names):
         try:
             check_set(content, (profile.images, *profile.shape), profile.classes)
         except Refused as error:
-            carrier.lose_for(client, error)
+            engine.lose_for(client, error)
         else:
             pool[client] = content
     return pool
 
 
-def _spent(carrier: Carrier) -> dict[str, dict]:
-    """{client: what its account came to}, of those that still say so."""
+def _spent(engine: NetworkEngine) -> dict[str, dict]:
+    """Returns {client: what its account came to}, for the clients that still report it."""
     spent = {}
     try:
-        answers = carrier.ask("end")
+        answers = engine.ask("end")
     except Lost as error:
         log.warning("after the last round: %s", error)
         return {}
     for client, answer in answers:
         figures = answer.get("scalars", {})
         try:
-            check_told(figures, SPENT)
+            check_scalars(figures, SPENT)
         except Refused as error:
             log.warning("after the last round, of %s: %s", client, error)
         else:
@@ -106,12 +148,14 @@ def _spent(carrier: Carrier) -> dict[str, dict]:
 
 
 def _agree(who: str, theirs: object, ours: dict) -> None:
-    """
+    """Checks that another side has the same parameters for this run.
+
     Raises:
-        UserError: a client or the submitter has other parameters for this run.
+        UserError: A client or the submitter has other parameters.
     """
     theirs = theirs if isinstance(theirs, dict) else {}
-    if other := sorted(name for name in ours if theirs.get(name) != ours[name]):
+    different = sorted(name for name in ours if theirs.get(name) != ours[name])
+    if different:
         raise UserError(
-            f"{who} and the server have different parameters for this run: {', '.join(other)}."
+            f"{who} and the server have different parameters for this run: {', '.join(different)}."
         )

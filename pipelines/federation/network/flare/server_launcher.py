@@ -1,4 +1,4 @@
-"""A server's launcher of job processes, which also guards the server's own process."""
+"""Starts the job processes of a server, and guards the server's own process."""
 
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.job_launcher_spec import JobHandleSpec, JobProcessArgs
@@ -12,7 +12,10 @@ guard()
 
 
 class ServerLauncher(ServerProcessJobLauncher):
+    """Launches `server_worker` in place of NVFlare's own job process."""
+
     def launch_job(self, job_meta: dict, fl_ctx) -> JobHandleSpec:
+        """Launches a job's process and returns its handle."""
         fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)[JobProcessArgs.EXE_MODULE] = (
             "-m",
             SERVER_WORKER,

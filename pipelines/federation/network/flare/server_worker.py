@@ -1,6 +1,8 @@
-"""A server's job process: NVFlare's own, guarded before it connects.
+"""Runs NVFlare's job process of a server, guarded before it connects.
 
-python -m pipelines.federation.network.flare.server_worker ...   as `server_launcher` starts it, with NVFlare's own
+`server_launcher` runs it with NVFlare's arguments:
+
+    python -m pipelines.federation.network.flare.server_worker ...
 """
 
 import runpy

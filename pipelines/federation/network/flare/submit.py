@@ -1,4 +1,4 @@
-"""A run over NVFlare from a stage's point of view: what came of it, wherever the clients are."""
+"""Runs a federation over NVFlare for a stage, wherever the clients are."""
 
 import os
 import shutil
@@ -26,68 +26,106 @@ HOST = "localhost"
 
 
 def run_over_network(params: Params, run: RunSpec) -> NetworkRun:
-    """All rounds, by server and clients that run elsewhere (`remote`) or are started here for it (`local`).
+    """Runs all rounds, by server and clients that run elsewhere or are started here.
+
+    They run elsewhere in the mode `remote`. They are started for this run in the mode `local`.
 
     Raises:
-        UserError: they do not come together in time, one is lost, or the run fails.
+        UserError: They do not come together in time, one is lost, or the run fails.
     """
     work = (WORK / "-".join(filter(None, [run.dataset, run.method, run.generator]))).resolve()
     if params.federation.mode == "local":
-        with network(params, *laid_out(params, [run], work), work) as running:
-            return running.carry(run)
+        kits, homes = lay_out(params, [run], work)
+        with network(params, kits, homes, work) as local_network:
+            return local_network.execute(run)
     if KIT not in os.environ:
         raise UserError(
-            f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up kit."
+            f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up "
+            "kit."
         )
-    return _read(
-        submitted(params, run, run.terms(params), Path(os.environ[KIT]), work, lambda: None)
-    )
+    kit = Path(os.environ[KIT])
+    return _read(submit_run(params, run, run.terms(params), kit, work, lambda: None))
 
 
 class Network(NamedTuple):
-    """Server and clients on this machine, for as many runs as one likes."""
+    """Holds the server and clients on this machine, for any number of runs.
+
+    Attributes:
+        params: The parameters.
+        kits: The folder of all kits.
+        work: The folder of this network.
+        running: {participant: its process}.
+    """
 
     params: Params
     kits: Path
     work: Path
-    running: dict[str, processes.Started]
+    running: dict[str, processes.Participant]
 
-    def carry(self, run: RunSpec) -> NetworkRun:
+    def execute(self, run: RunSpec) -> NetworkRun:
+        """Runs all rounds of a run."""
         return _read(self.folder(run, run.terms(self.params)))
 
     def folder(self, run: RunSpec, terms: dict) -> Path:
-        """What the server left."""
-        return submitted(self.params, run, terms, self.kits / ADMIN, self.work, self.check)
+        """Runs all rounds of a run, and returns the folder that the server left.
+
+        Args:
+            run: The run.
+            terms: The submitter's terms of it.
+        """
+        return submit_run(self.params, run, terms, self.kits / ADMIN, self.work, self.check)
 
     def check(self) -> None:
-        """
+        """Checks that the processes still run.
+
         Raises:
-            UserError: the server has ended, or a client and losses are failures.
+            UserError: The server has ended, or a client has and `on_loss` is `fail`.
         """
         for name, process in self.running.items():
             if process.dead and (name == HOST or self.params.federation.on_loss == "fail"):
                 raise UserError(
-                    f"The process of {name} has ended before the run did. What it said: {process.log}"
+                    f"The process of {name} has ended before the run did. What it said: "
+                    f"{process.log}"
                 )
 
 
-def laid_out(params: Params, runs: list[RunSpec], work: Path) -> tuple[Path, dict[str, Path]]:
-    """(the folder of kits, {participant: its working folder with what it reads in these runs}), in a fresh `work`."""
-    processes.end(work / "homes")  # of a stage that was killed
+def lay_out(params: Params, runs: list[RunSpec], work: Path) -> tuple[Path, dict[str, Path]]:
+    """Makes a fresh folder with kits, and with all that the participants read in these runs.
+
+    Args:
+        params: The parameters.
+        runs: The runs.
+        work: The folder. What a killed stage left in it is ended and removed.
+
+    Returns:
+        The folder of the kits, and {participant: its working folder}.
+    """
+    processes.end(work / "homes")
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, mode=0o700)  # keys, and copies of records
+    # it will hold keys, and copies of records
+    work.mkdir(parents=True, mode=0o700)
     clients = sorted(params.clients)
     kits = provision(work / "kits", clients, HOST, processes.free_ports(2))
-    homes = {HOST: _home(work, HOST, [paths.prepared(run.dataset) / "public.npz" for run in runs])}
-    return kits, homes | {
-        client: _home(work, client, [_own(run, client) for run in runs]) for client in clients
-    }
+    public_files = [paths.prepared(run.dataset) / "public.npz" for run in runs]
+    homes = {HOST: _make_home(work, HOST, public_files)}
+    for client in clients:
+        homes[client] = _make_home(work, client, [_client_data(run, client) for run in runs])
+    return kits, homes
 
 
 @contextmanager
 def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> Iterator[Network]:
-    """Everybody's processes, while the block runs. Then keys and copies are removed, and where all went well the logs.
-    Each client enters noisy runs in its own ledger, which is where the stages have it."""
+    """Runs everybody's processes while the block runs.
+
+    Keys and copies of records are removed then. The logs are removed if all went well. Each client
+    enters noisy runs in its own ledger, at the place where the stages have it.
+
+    Args:
+        params: The parameters.
+        kits: The folder of all kits.
+        homes: {participant: its working folder}.
+        work: The folder that `lay_out` made.
+    """
     ledgers = {paths.LEDGERS: str(paths.ledgers().resolve()), LOCAL: "1"}
     try:
         with processes.started(kits, homes, work / "logs", ledgers) as running:
@@ -98,39 +136,57 @@ def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> I
     shutil.rmtree(work)
 
 
-def submitted(
+def submit_run(
     params: Params, run: RunSpec, terms: dict, kit: Path, work: Path, check: Callable[[], None]
 ) -> Path:
-    """The folder that the server left, fetched.
+    """Submits a run once all clients are there, waits for its end, and fetches the server's folder.
 
-    check: called at every look; raises where waiting is in vain.
+    Args:
+        params: The submitter's parameters.
+        run: The run.
+        terms: The submitter's terms of it.
+        kit: The submitter's kit.
+        work: The folder for the job.
+        check: Is called at every look, and raises if it is in vain to wait.
+
+    Returns:
+        The fetched folder.
+
+    Raises:
+        UserError: The server or a client is not there in time.
     """
-    settings, clients = params.federation, sorted(params.clients)
+    settings = params.federation
+    clients = sorted(params.clients)
     with jobs.connected(kit, settings.start_timeout, check) as session:
-        _gather(session, clients, settings.start_timeout, check)
+        _wait_for_clients(session, clients, settings.start_timeout, check)
         jobs.write(work / "job", run, terms, clients, settings)
-        return jobs.carry(session, work / "job", check)
+        return jobs.submit_and_fetch(session, work / "job", check)
 
 
 def _read(folder: Path) -> NetworkRun:
-    found = jobs.read(folder)
-    for client, why in found.history.cost.get("lost", {}).items():
+    """Returns what a run came to, and prints which clients it lost."""
+    result = jobs.read(folder)
+    for client, why in result.history.cost.get("lost", {}).items():
         print(f"  {client} was lost on the way, and the run went on without it: {why}")
-    return found
+    return result
 
 
-def _gather(
+def _wait_for_clients(
     session: Session, clients: list[str], timeout: float, check: Callable[[], None]
 ) -> None:
     """Waits until all clients are there.
 
+    Args:
+        session: The submitter's session.
+        clients: The names of the clients.
+        timeout: Seconds to wait.
+        check: Is called at every look, and raises if it is in vain to wait.
+
     Raises:
-        UserError: they are not within `timeout` seconds.
+        UserError: A client is not there in time.
     """
     until = time.monotonic() + timeout
-    while missing := set(clients) - {
-        client.name for client in session.get_system_info().client_info
-    }:
+    while missing := _missing(session, clients):
         check()
         if time.monotonic() > until:
             raise UserError(
@@ -139,18 +195,25 @@ def _gather(
         time.sleep(jobs.POLL)
 
 
-def _own(run: RunSpec, client: str) -> Path:
-    """What a client reads in this run: its train part, or its exported set; nothing of anybody else's."""
+def _missing(session: Session, clients: list[str]) -> set[str]:
+    """Returns the clients that are not connected to the server."""
+    connected = session.get_system_info().client_info
+    return set(clients) - {client.name for client in connected}
+
+
+def _client_data(run: RunSpec, client: str) -> Path:
+    """Returns the only data that a client reads in a run: its train part, or its exported set."""
     if run.noisy:
         return paths.shards(run.dataset) / client / "train.npz"
     return paths.synthetic(run.dataset, client, run.generator)
 
 
-def _home(work: Path, name: str, files: list[Path]) -> Path:
-    """A working folder with the parameters and copies of what its owner has."""
+def _make_home(work: Path, name: str, files: list[Path]) -> Path:
+    """Makes a working folder with the parameters and copies of its owner's files, if they exist."""
     home = work / "homes" / name
     for path in dict.fromkeys([*all_files(Path()), *files]):
         if path.exists():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if path.is_dir() else shutil.copy)(path, home / path)
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, home / path)
     return home

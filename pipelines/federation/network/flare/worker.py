@@ -1,6 +1,8 @@
-"""A client's job process: NVFlare's own, narrowed before it connects.
+"""Runs NVFlare's job process of a client, restricted before it connects.
 
-python -m pipelines.federation.network.flare.worker ...   as `launcher` starts it, with NVFlare's arguments
+`launcher` runs it with NVFlare's arguments:
+
+    python -m pipelines.federation.network.flare.worker ...
 """
 
 import runpy

@@ -13,7 +13,7 @@ from pipelines import config
 from pipelines.errors import UserError
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.network.client import LOCAL, exported, gate
-from pipelines.federation.network.gate import SPENT, Refused, check_all_told, check_arrays
+from pipelines.federation.network.gate import SPENT, Refused, check_all_scalars, check_arrays
 from pipelines.federation.network.server import bounds, shares_sets
 from pipelines.federation.run_spec import RunSpec
 from pipelines.privacy.ledger import Ledger
@@ -84,7 +84,7 @@ def test_the_server_takes_what_an_honest_client_tells(home, method):
     served = gate(params, run, "c0", pool)
     answer = served.answer(first(served))
     check_arrays(answer.arrays, served.template)
-    check_all_told(answer.scalars, bounds(params, run))
+    check_all_scalars(answer.scalars, bounds(params, run))
 
 
 @pytest.mark.parametrize("method", ["dpsgd", "nbafl", "adap", "agn", "ali"])
@@ -95,8 +95,8 @@ def test_and_an_honest_noisy_one(home, method):
     asked = {} if method == "nbafl" else {"noise_factor": 1.0, "local_steps": 2}
     answer = served.answer(Payload(first(served).arrays, {"round": 1, **asked}))
     check_arrays(answer.arrays, served.template)
-    check_all_told(answer.scalars, bounds(params, run))
-    check_all_told(served.end(), SPENT)
+    check_all_scalars(answer.scalars, bounds(params, run))
+    check_all_scalars(served.end(), SPENT)
 
 
 def test_anothers_set_is_not_there(home):

@@ -17,10 +17,10 @@ from pipelines.federation.network.gate import (
     LARGEST,
     Gate,
     Refused,
-    check_all_told,
+    check_all_scalars,
     check_arrays,
+    check_scalars,
     check_set,
-    check_told,
 )
 
 TELLS = {**local_sgd.TELLS, **pppfl.TELLS, **sda_fl.TELLS, **nbafl.TELLS, **dpsgd.TELLS}
@@ -149,7 +149,7 @@ def test_no_other_number_leaves(scalars):
     with pytest.raises(Refused, match="may not leave"):
         gate.answer(message())
     with pytest.raises(Refused):
-        check_told(scalars, any_bounds(TELLS))
+        check_scalars(scalars, any_bounds(TELLS))
 
 
 @pytest.mark.parametrize("value", ["record of patient 17", -123.456789, [5.5]], ids=str)
@@ -166,7 +166,7 @@ def test_what_may_not_leave_is_not_in_the_refusal_which_does(value):
 
 def test_a_run_without_noise_may_say_so():
     endless = ("epsilon_spent", "epsilon_by_pld", "signal_to_noise")
-    check_told(dict.fromkeys(endless, math.inf), any_bounds(TELLS))
+    check_scalars(dict.fromkeys(endless, math.inf), any_bounds(TELLS))
 
 
 def test_an_account_that_could_afford_no_step_may_say_so():
@@ -178,7 +178,7 @@ def test_an_account_that_could_afford_no_step_may_say_so():
 
 def test_a_server_wants_all_the_numbers_of_a_run():
     bounds = {"images": (int, 7, 7), "steps": (int, 1, 2)}
-    check_all_told({"images": 7, "steps": 2}, bounds)
+    check_all_scalars({"images": 7, "steps": 2}, bounds)
     for scalars in (
         {"images": 7},
         {"images": 6, "steps": 2},
@@ -186,14 +186,14 @@ def test_a_server_wants_all_the_numbers_of_a_run():
         {"images": 7, "train_loss": 1.0},
     ):
         with pytest.raises(Refused):
-            check_all_told(scalars, bounds)
+            check_all_scalars(scalars, bounds)
 
 
 @pytest.mark.parametrize("name", ["x\n\x1b[2J", "x" * 10**5, ("x",) * 10**5])
 def test_a_refusal_is_one_line(gate, name):
     for refusing in (
         lambda: gate.answer(Payload(TEMPLATE, {"round": 1, name: 1})),
-        lambda: check_told({name: 1}, any_bounds(TELLS)),
+        lambda: check_scalars({name: 1}, any_bounds(TELLS)),
     ):
         with pytest.raises(Refused) as refused:
             refusing()

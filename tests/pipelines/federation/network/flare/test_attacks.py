@@ -28,7 +28,7 @@ def test_a_client_with_anothers_certificate_is_refused(project):
         within(config.load(), start_timeout=15.0),
         project.path / ".scratch/nvflare/foreign",
     )
-    own, homes = submit.laid_out(params, [PPPFL], work)
+    own, homes = submit.lay_out(params, [PPPFL], work)
     foreign = kits.provision(work / "foreign", CLIENTS, submit.HOST, processes.free_ports(2))
     for name in (
         "client.crt",
@@ -39,7 +39,7 @@ def test_a_client_with_anothers_certificate_is_refused(project):
         pytest.raises(UserError, match=r"After 15 s these clients have not come: c0\."),
         submit.network(params, own, homes, work) as network,
     ):
-        network.carry(PPPFL)
+        network.execute(PPPFL)
 
 
 def within(params: config.Params, **settings) -> config.Params:
@@ -64,7 +64,7 @@ def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch)
     owner allows everything, too.
     """
     params, work = within(config.load(), on_loss="skip"), project.path / ".scratch/nvflare/evil"
-    own, homes = submit.laid_out(params, [PPPFL], work)
+    own, homes = submit.lay_out(params, [PPPFL], work)
     for client in CLIENTS:
         changed(own / client, "resources.json", without_our_deployer)
     for name in (submit.HOST, "c2"):
@@ -82,7 +82,7 @@ def test_a_client_runs_nothing_that_a_job_brings(project, tmp_path, monkeypatch)
             (tmp_path / kind).mkdir()
             monkeypatch.setattr(jobs, "write", partial(brought, written, kind, tmp_path / kind))
             with contextlib.suppress(UserError):
-                network.carry(PPPFL)
+                network.execute(PPPFL)
     for kind in KINDS:
         assert [mark.name for mark in (tmp_path / kind).iterdir()] == ["c2"], kind
 
@@ -122,7 +122,7 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
     params, work, told = config.load(), project.path / ".scratch/nvflare/hostile", tmp_path / "told"
     monkeypatch.setenv("HOSTILE", str(told))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
-    own, homes = submit.laid_out(params, [PPPFL], work)
+    own, homes = submit.lay_out(params, [PPPFL], work)
     for name, kind in ((submit.HOST, "Server"), ("c1", "Client")):
         part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
         changed(
@@ -133,7 +133,7 @@ def test_a_client_answers_what_a_job_needs_and_nothing_else(project, tmp_path, m
     changed(own / "c2", "resources.json", without_our_deployer)
     changed(own / "c2", "resources.json", without_our_launcher)
     with submit.network(params, own, homes, work) as network:
-        network.carry(PPPFL)
+        network.execute(PPPFL)
         until = time.monotonic() + 60
         while told.read_text().count("\n") < 34 and time.monotonic() < until:
             time.sleep(0.2)
@@ -172,7 +172,7 @@ def test_a_client_does_not_pose_as_the_server_to_another(guarded, project, tmp_p
     told.touch()
     monkeypatch.setenv("HOSTILE", str(told))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
-    own, homes = submit.laid_out(params, [], work)
+    own, homes = submit.lay_out(params, [], work)
     for name, kind in (("c0", "Witness"), ("c1", "Poser")):
         part = {"id": "hostile", "path": f"hostile.{kind}", "args": {}}
         changed(

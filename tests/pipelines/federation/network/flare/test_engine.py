@@ -20,7 +20,7 @@ from pipelines.federation.core import rounds
 from pipelines.federation.core.control_variates import zeros
 from pipelines.federation.core.messages import Payload, ServerState
 from pipelines.federation.network.flare import engine
-from pipelines.federation.network.flare.engine import Carrier, Lost
+from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 
 ROUND = Payload({"w": np.ones(2, np.float32)}, {"round": 4})
 ANSWER = {"arrays": {"w": np.zeros(2, np.float32)}, "scalars": {"images": 3}}
@@ -56,9 +56,9 @@ class Proxy:
 TOLD = {"images": (int, 3, 3)}
 
 
-def carried(on_loss: str = "fail", **clients: Proxy) -> Carrier:
+def carried(on_loss: str = "fail", **clients: Proxy) -> NetworkEngine:
     times = {"start_timeout": 5.0, "reply_timeout": 60.0, "ping_timeout": 1.0}
-    return Carrier(
+    return NetworkEngine(
         clients, Federation(engine="nvflare", mode="local", on_loss=on_loss, **times), TOLD
     )
 
@@ -190,7 +190,7 @@ LIES += [{"steps": lie} for lie in (0, -1, math.nan, 1e-300, 10**6)]
 @pytest.mark.parametrize("algorithm", STARTS, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_no_client_weighs_itself_and_none_drives_out_the_others(algorithm, lie):
     asked = carried("skip", c0=Trained(1.0), c1=Trained(1e6, **lie), c2=Trained(1.0))
-    asked.told = {"images": (int, 3, 3), "steps": (int, 2, 2)}
+    asked.bounds = {"images": (int, 3, 3), "steps": (int, 2, 2)}
     start = STARTS[algorithm]({"w": np.zeros(2, np.float32)})
     found = rounds.run(start, algorithm.server_step, asked, rounds=3, name="x")
     assert list(asked.lost) == ["c1"] and repr(next(iter(lie))) in asked.lost["c1"]

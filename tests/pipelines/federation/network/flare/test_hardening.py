@@ -25,7 +25,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 from nvflare.private.fed.client.scheduler_cmds import StartJobProcessor
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
-from pipelines.federation.network.flare import cells, deployer, hardening, names
+from pipelines.federation.network.flare import common_hardening, deployer, hardening, names
 
 JOB = "7e2a2071-eb9f-4278-ac40-583ddf718a02"
 
@@ -46,7 +46,7 @@ OURS = {
 
 
 def test_the_job_that_we_write_is_deployed():
-    assert not deployer.wrong_with(JOB, zipped(OURS))
+    assert not deployer.reason_to_refuse(JOB, zipped(OURS))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_job_that_we_write_is_deployed():
     ],
 )
 def test_any_other_is_not(more):
-    assert deployer.wrong_with(JOB, zipped({**OURS, **more})).startswith("the job ")
+    assert deployer.reason_to_refuse(JOB, zipped({**OURS, **more})).startswith("the job ")
 
 
 def with_member(name: str, content: bytes = b"", **facts) -> bytes:
@@ -116,7 +116,7 @@ ODD = {
 
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_archive_is_refused_in_a_sentence(kind):
-    said = deployer.wrong_with(JOB, ODD[kind]())
+    said = deployer.reason_to_refuse(JOB, ODD[kind]())
     assert said.startswith("the job ") and said.isprintable()
 
 
@@ -124,7 +124,7 @@ def test_folders_and_signatures_as_nvflare_writes_them_are_ours(tmp_path):
     (tmp_path / "config").mkdir()
     for name, text in OURS.items():
         (tmp_path / name).write_text(text)
-    assert not deployer.wrong_with(JOB, zip_directory_to_bytes(str(tmp_path), ""))
+    assert not deployer.reason_to_refuse(JOB, zip_directory_to_bytes(str(tmp_path), ""))
 
 
 def test_a_job_is_looked_at_before_nvflare_unpacks_it(monkeypatch, tmp_path):
@@ -151,7 +151,7 @@ def test_a_job_is_looked_at_before_nvflare_unpacks_it(monkeypatch, tmp_path):
 )
 def test_a_job_whose_name_leads_elsewhere_is_not(name):
     """NVFlare removes the folder of that name before it looks at the app."""
-    assert deployer.wrong_with(name, zipped(OURS)) == "the job's name is none"
+    assert deployer.reason_to_refuse(name, zipped(OURS)) == "the job's name is none"
 
 
 @pytest.fixture
@@ -189,7 +189,9 @@ def test_the_clients_process_answers_the_life_of_a_job_and_nothing_else(narrowed
 )
 def test_who_is_answered(origin, channel, answered):
     handled = []
-    within = cells.without_cells_service(lambda cell, origin, message: handled.append(message))
+    within = common_hardening.without_cells_service(
+        lambda cell, origin, message: handled.append(message)
+    )
     guarded = hardening.from_the_server_alone(within)
     cell = SimpleNamespace(my_info=SimpleNamespace(fqcn="c0"))
     reply = guarded(

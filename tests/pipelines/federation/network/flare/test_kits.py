@@ -79,7 +79,7 @@ def test_the_servers_processes_are_guarded_and_its_class_list_is_its_own(made):
 
 
 def test_the_servers_jobs_lie_in_its_kit_once_it_is_where_it_runs(made):
-    kits.settle(made / "localhost")
+    kits.set_storage(made / "localhost")
     resources = local(made, "localhost", "resources.json")
     places = [resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"]]
     places += [

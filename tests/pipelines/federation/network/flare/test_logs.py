@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from pipelines.federation.network.flare import hardening, origins
-from pipelines.federation.network.flare.logs import shown
+from pipelines.federation.network.flare.common_hardening import shown
 
 FORGED = "x\n2026-01-01 - server - ERROR - c0 was lost\r\x1b[2J\u2028\x00"
 

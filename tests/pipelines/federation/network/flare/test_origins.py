@@ -98,7 +98,7 @@ def test_a_client_bears_its_own(origin, registered):
 
 
 def test_the_certificate_alone_would_do_and_so_would_the_token():
-    assert not origins.is_its_own(message("server", "c1"))
+    assert not origins.bears_own_name(message("server", "c1"))
     assert origins.cell_of_token(None, "c1", "T1") == "c1"
 
 
@@ -120,7 +120,7 @@ def test_the_certificate_alone_would_do_and_so_would_the_token():
     ],
 )
 def test_the_certificate_of_a_connection_says_who_sends(origin, certificate, its_own):
-    assert origins.is_its_own(message(origin, certificate)) == its_own
+    assert origins.bears_own_name(message(origin, certificate)) == its_own
 
 
 def test_what_nvflare_lets_by_unchecked_is_checked_too():

@@ -42,8 +42,8 @@ def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
         patch.setenv("TAP", str(tap))
         patch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
         params, everything = config.load(), [*SYNTHETIC, NOISY]
-        with submit.network(params, *submit.laid_out(params, everything, work), work) as network:
-            found = {run: network.carry(run) for run in everything}
+        with submit.network(params, *submit.lay_out(params, everything, work), work) as network:
+            found = {run: network.execute(run) for run in everything}
         ledgers = {
             client: Ledger(paths.ledgers() / "own" / f"{client}.jsonl", delta=1e-5)
             for client in CLIENTS
@@ -128,7 +128,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
     The submitter has everybody's card and no image. Each client's params.yaml names itself only.
     """
     params, work = config.load(), project.path / ".scratch/nvflare/remote"
-    own, homes = submit.laid_out(params, [PPPFL], work)
+    own, homes = submit.lay_out(params, [PPPFL], work)
 
     def alone(client: str, content: dict) -> None:
         content["clients"] = {client: {"epsilon": 7.0}}
@@ -162,7 +162,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
 
 def test_other_parameters_at_a_client_fail_the_run_by_name(project):
     params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/terms"
-    own, homes = submit.laid_out(params, [run], work)
+    own, homes = submit.lay_out(params, [run], work)
     Project(homes["c2"]).edit(
         lambda content: content["baselines"]["fedavg"].update(learning_rate=0.01)
     )
@@ -172,4 +172,4 @@ def test_other_parameters_at_a_client_fail_the_run_by_name(project):
         ),
         submit.network(params, own, homes, work) as network,
     ):
-        network.carry(run)
+        network.execute(run)

@@ -12,7 +12,7 @@ from nvflare.apis.signal import Signal
 
 from pipelines import config
 from pipelines.federation.network.flare import server
-from pipelines.federation.network.flare.engine import Carrier, Lost
+from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 from pipelines.federation.run_spec import RunSpec
 
 RUN = RunSpec("digits", "sda_fl", "dp_moments")
@@ -30,9 +30,9 @@ class Proxy:
         return self
 
 
-def carrier(params: config.Params, on_loss: str, *answers) -> Carrier:
+def carrier(params: config.Params, on_loss: str, *answers) -> NetworkEngine:
     settings = params.federation.model_copy(update={"on_loss": on_loss})
-    return Carrier(
+    return NetworkEngine(
         {f"c{number}": Proxy(answer) for number, answer in enumerate(answers)}, settings, {}
     )
 
