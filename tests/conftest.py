@@ -5,9 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # before torch: small networks are many times slower with more
+# This comes before torch is imported. Small networks are many times slower with more threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -33,10 +32,9 @@ def _checkout(tmp_path_factory) -> Path:
     project.edit(tiny)
     np.savez(path / "raw" / "own.npz", **own_images())
     project.git("init", "-q", "-b", "main")
+    # `dvc exp run` commits, and a machine need not know who its user is.
     for name, value in (("user.name", "t"), ("user.email", "t@example.invalid")):
-        project.git(
-            "config", name, value
-        )  # `dvc exp run` commits, and a machine need not know who its user is
+        project.git("config", name, value)
     project.git("add", "-A")
     project.git("commit", "-qm", "start")
     return path

@@ -13,10 +13,8 @@ from ledgers import DELTA, check_sound, release
 from pipelines.privacy.ledger import Ledger
 
 PAGE = 4096
-LENGTHS = (
-    0,
-    6000,
-)  # a short line fits where the head does not; of one of more than a page a part may fit
+# A short line fits where the head does not. Of a line longer than a page a part may fit.
+LENGTHS = (0, 6000)
 
 
 def fill(ballast: Path, pages_free: int) -> None:
@@ -44,16 +42,16 @@ def tried(folder: Path, pages_free: int, length: int) -> list[str]:
     ledger.open(release())
     ledger.close(release().fingerprint)
     fill(ballast, pages_free)
-    found = []
+    results = []
     for seed in (1, 2):
-        found.append(entered(ledger, seed, length))
-        found.append(f"{ledger.path.read_bytes().count(10)} lines")
+        results.append(entered(ledger, seed, length))
+        results.append(f"{ledger.path.read_bytes().count(10)} lines")
     acknowledged = ledger.entries()
     ballast.unlink()
     check_sound(ledger.path, acknowledged)
     for file in ledger.path.parent.iterdir():
         file.unlink()
-    return found
+    return results
 
 
 if __name__ == "__main__":

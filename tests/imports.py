@@ -23,17 +23,21 @@ def module_file(name: str) -> Path | None:
 @cache
 def imported(path: Path) -> frozenset[Path]:
     """Returns the project's files that this file names in an import, at any depth of indentation."""
-    found = set()
+    files = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        found |= {
-            file for name in names if name.split(".")[0] in OURS and (file := module_file(name))
-        }
-    return frozenset(found)
+        for name in imported_names(node):
+            if name.split(".")[0] in OURS and (file := module_file(name)):
+                files.add(file)
+    return frozenset(files)
+
+
+def imported_names(node: ast.AST) -> list[str]:
+    """Returns the names that a statement may import as modules."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
 
 
 def closure(start: Path) -> set[Path]:

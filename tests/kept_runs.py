@@ -6,8 +6,9 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
 
     Macro-F1 is a tenth below the accuracy.
     """
-    clients = {
-        f"c{number}": {
+    clients = {}
+    for number, accuracy in enumerate(accuracies):
+        clients[f"c{number}"] = {
             "accuracy": accuracy,
             "macro_f1": accuracy - 0.1,
             "accuracy_before": before,
@@ -15,8 +16,6 @@ def method(*accuracies: float, before: float = 0.3, **other) -> dict:
             "global_before": 0.2,
             "global_after": 0.1,
         }
-        for number, accuracy in enumerate(accuracies)
-    }
     entry = {"candidates": 7, "selected_mean_accuracy": 0.8, "bmta": 0.9, "bmt_f1": 0.85}
     entry |= {"epsilon_max": 10.0, "guarantee": "formal"}
     entry |= {
@@ -44,17 +43,17 @@ def newcomers(
     seed: int, accuracies: dict[str, list[float]], labels: int = 8, variant: str = "newcomers"
 ) -> dict:
     """Returns a run with one client held out. accuracies: {method: one per draw}."""
-    cells = [
-        {"algorithm": name, "client": "c0", "labels": labels, "draw": draw, "accuracy": value}
-        | {"global_accuracy": value - 0.1, "macro_f1": 0.0, "global_macro_f1": 0.0}
-        for name, values in accuracies.items()
-        for draw, value in enumerate(values, start=1)
-    ]
-    kept = {
+    cells = []
+    for name, values in accuracies.items():
+        for draw, value in enumerate(values, start=1):
+            cell = {"algorithm": name, "client": "c0", "labels": labels, "draw": draw}
+            cell |= {"accuracy": value, "global_accuracy": value - 0.1}
+            cells.append(cell | {"macro_f1": 0.0, "global_macro_f1": 0.0})
+    study = {
         "generator": "dp_moments",
         "algorithms": list(accuracies),
         "labels": [labels],
         "skipped": [],
         "cells": cells,
     }
-    return run(seed, {}, variant=variant, newcomers=kept)
+    return run(seed, {}, variant=variant, newcomers=study)

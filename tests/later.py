@@ -24,7 +24,7 @@ from pipelines.config.dp import DP_BASELINES, Dpsgd
 from pipelines.config.generators import GENERATORS
 from pipelines.config.training import BASELINES, Meta
 from pipelines.config.values import Block
-from pipelines.datasets import partitions
+from pipelines.datasets import partition_schemes, partitions
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.federation.algorithms import base as algorithms
@@ -40,7 +40,8 @@ from pipelines.synthesis import base, dp_moments, neural, warm_start
 from pipelines.synthesis.base import Plan
 from pipelines.synthesis.release import entry, public_space
 
-TINY = 200  # pixels of an image that is small enough to fit a generator to in milliseconds
+# An image of at most so many pixels is small enough to fit a generator to in milliseconds.
+TINY = 200
 
 
 class Failed(AssertionError):
@@ -212,7 +213,8 @@ def _account(params: Params, dataset: str, name: str, client: str) -> Account:
             epsilon, warm_start.continuous(delta), settings, warm_start.steps(moments)
         )
     except ValueError as error:
-        raise UserError(str(error)) from None  # as the stage tells it
+        # The stage says it in the same way.
+        raise UserError(str(error)) from None
 
 
 def _dpsgd(settings: Dpsgd, account: Account) -> None:
@@ -314,11 +316,8 @@ def _cut(_: str, held: _Held) -> None:
         images[rest].reshape(-1, 8, 8, 1).astype(np.uint8), labels[rest].astype(np.int64), rest
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "TRIES", 100)
+        patch.setattr(partition_schemes, "TRIES", 100)
         shards = partitions.cut(pool, params.partition, rng)
-    if not all(
-        len(part)
-        for shard in shards.values()
-        for part in (shard.train, shard.validation, shard.test)
-    ):
-        raise Failed("an empty part of a shard")
+    for shard in shards.values():
+        if not (len(shard.train) and len(shard.validation) and len(shard.test)):
+            raise Failed("an empty part of a shard")

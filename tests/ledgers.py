@@ -123,7 +123,8 @@ def killed(action: Callable[[], object], at: int, half: bool) -> None:
                 action()
         except BaseException:
             os._exit(1)
-        os._exit(9)  # it died after its last call, before it could say so
+        # It dies after its last call, before it can say so.
+        os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 

@@ -163,11 +163,9 @@ def _dotted(path: tuple) -> str:
 
 
 def _short(value: object) -> str:
-    return (
-        f"an int of {value.bit_length()} bits"
-        if isinstance(value, int) and abs(value) > 1e30
-        else repr(value)[:40]
-    )
+    if isinstance(value, int) and abs(value) > 1e30:
+        return f"an int of {value.bit_length()} bits"
+    return repr(value)[:40]
 
 
 def texts() -> dict[str, tuple[str, bytes]]:
@@ -228,8 +226,10 @@ def _structures(whole: bytes) -> dict[str, list[bytes]]:
     """Returns files with documents, aliases, merges or depths that no parameters need."""
     return {
         "deep": [
-            one * 3000 + two * 3000
-            for one, two in ((b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""))
+            b"[" * 3000 + b"]" * 3000,
+            b"{a: " * 3000 + b"}" * 3000,
+            b"- " * 3000,
+            b"? " * 3000,
         ],
         "deep in place": [whole.replace(b"seed: 7", b"seed: " + b"[" * 3000 + b"]" * 3000)],
         "a bomb": [b"a0: &a0 [1, 1]\n" + b"".join(_doubling(at) for at in range(60)) + whole],

@@ -37,9 +37,8 @@ def exported(checkout: Path, path: Path) -> Project:
     made = Project(path)
     made.edit(three_clients)
     made.export(CLIENTS, GENERATOR)
-    made.edit(
-        lambda params: params["privacy"].update(noise="seeded_for_tests")
-    )  # of noisy training alone
+    # The sets are made, so only noisy training draws this noise.
+    made.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
     return made
 
 

@@ -64,7 +64,8 @@ class Project:
         """Makes the clients' sets on the user's own images in this process, by the stages up to
         export_synthetic.
         """
-        from pipelines import config  # not above: `mutants` imports this file, and torch is slow
+        # `mutants` imports this file, and torch is slow, so these imports are not above.
+        from pipelines import config
         from stages import export_synthetic, partition, prepare, train_generator
 
         with contextlib.chdir(self.path):
@@ -77,12 +78,11 @@ class Project:
 
     def repro(self, *targets: str, ok: bool = True) -> list[str]:
         """Runs `dvc repro` and returns the names of the stages whose command ran."""
-        done = self.dvc("repro", *targets, ok=ok)
-        return [
-            line.split("'")[1]
-            for line in done.stdout.splitlines()
-            if line.startswith("Running stage")
-        ]
+        names = []
+        for line in self.dvc("repro", *targets, ok=ok).stdout.splitlines():
+            if line.startswith("Running stage"):
+                names.append(line.split("'")[1])
+        return names
 
 
 def tiny(params: dict) -> None:

@@ -48,7 +48,8 @@ class World(Within):
         local = f"[core]\n    remote = here\n['remote \"here\"']\n    url = {remote}\n"
         (self.path / ".dvc/config.local").write_text(local)
         with contextlib.chdir(self.path), Repo(str(self.path)) as repo:
-            experiment = repo.experiments.save(name="scan", force=True)  # and `dvc commit --force`
+            # This does `dvc commit --force`, too.
+            experiment = repo.experiments.save(name="scan", force=True)
             self.git("add", "-A")
             self.git("commit", "-q", "--allow-empty", "-m", "all that Git would take")
             repo.push(run_cache=True)
@@ -62,41 +63,33 @@ class World(Within):
         tree = self.path.parent / f"{self.path.name}.tar"
         self.git("archive", "-o", str(tree), commit)
         with tarfile.open(tree) as files:
-            return {
-                f"{kind} {file.name}": files.extractfile(file).read()
-                for file in files
-                if file.isfile()
-            }
+            contents = {}
+            for file in files:
+                if file.isfile():
+                    contents[f"{kind} {file.name}"] = files.extractfile(file).read()
+            return contents
 
     def _in_remote(self, remote: Path) -> dict[str, bytes]:
         """Returns objects by the path of their content, and run-cache entries by their command and
         a number.
         """
-        files = [
-            file
-            for folder in ("data", "models")
-            for file in (self.path / folder).rglob("*")
-            if file.is_file()
-        ]
-        names = {hashlib.md5(file.read_bytes()).hexdigest(): file for file in files}
+        sources = {}
+        for folder in ("data", "models"):
+            for file in filter(Path.is_file, (self.path / folder).rglob("*")):
+                sources[hashlib.md5(file.read_bytes()).hexdigest()] = file
         lock = YAML(typ="safe").load((self.path / "dvc.lock").read_text())
-        names |= {
-            out["md5"]: self.path / out["path"]
-            for stage in lock["stages"].values()
-            for out in stage["outs"]
-        }
-        found = {}
-        for file in (remote / "files").rglob("*"):
-            if file.is_file():
-                content = names.get(file.parent.name + file.name)
-                name = content.relative_to(self.path) if content else file.relative_to(remote)
-                found[f"remote {name}"] = file.read_bytes()
-        for number, file in enumerate(
-            file for file in (remote / "runs").rglob("*") if file.is_file()
-        ):
+        for stage in lock["stages"].values():
+            for out in stage["outs"]:
+                sources[out["md5"]] = self.path / out["path"]
+        contents = {}
+        for file in filter(Path.is_file, (remote / "files").rglob("*")):
+            source = sources.get(file.parent.name + file.name)
+            name = source.relative_to(self.path) if source else file.relative_to(remote)
+            contents[f"remote {name}"] = file.read_bytes()
+        for number, file in enumerate(filter(Path.is_file, (remote / "runs").rglob("*"))):
             command = YAML(typ="safe").load(file.read_text())["cmd"]
-            found[f"run cache {command} #{number}"] = file.read_bytes()
-        return found
+            contents[f"run cache {command} #{number}"] = file.read_bytes()
+        return contents
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[pytest.MonkeyPatch]:
@@ -110,9 +103,8 @@ class World(Within):
             patch.setattr(
                 OsEntropy, "uniform", lambda _, count: np.random.default_rng(1).random(count)
             )
-            patch.setattr(
-                Ledger, "total_epsilon", lambda *_, **__: 0.0
-            )  # public, only printed, and seconds
+            # The total is public and only printed, and takes seconds.
+            patch.setattr(Ledger, "total_epsilon", lambda *_, **__: 0.0)
             for module in (dp_moments, datalens):
                 patch.setattr(module, "release", self._release)
             yield patch
@@ -133,10 +125,10 @@ class World(Within):
 
         Otherwise it returns what the tape has, for any sum that was to be released.
         """
-        came_to = discrete_gaussian.release(total, **settings)
+        noisy = discrete_gaussian.release(total, **settings)
         if self.recording:
-            self.tape[self.running, self.position] = came_to
-        played = self.tape[self.running, self.position]
-        assert played.shape == came_to.shape
+            self.tape[self.running, self.position] = noisy
+        recorded = self.tape[self.running, self.position]
+        assert recorded.shape == noisy.shape
         self.position += 1
-        return played
+        return recorded

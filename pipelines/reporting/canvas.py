@@ -36,7 +36,8 @@ OTHER = "#8c8c8c"
 INK = "#333333"
 FAINT = "#dddddd"
 MARKERS = "osD^v"
-WIDTH = 9.0  # inches, of the page
+# Width of the page, in inches.
+WIDTH = 9.0
 DPI = 150
 
 

@@ -33,15 +33,15 @@ def method_folders(params: Params, dataset: str) -> dict[str, Path]:
     PPPFL comes first, then the baselines, then the noisy ones.
     """
     generators = params.synthesis.generators
-    parents = {}
+    folders = {}
     for name in generators:
-        parents[f"pppfl/{name}"] = paths.personal(dataset, name)
+        folders[f"pppfl/{name}"] = paths.personal(dataset, name) / f"pppfl-{name}"
     for algorithm in params.baselines.algorithms:
         for method in methods.reported(algorithm, generators):
-            parents[method] = paths.baseline(dataset, algorithm)
+            folders[method] = paths.baseline(dataset, algorithm) / method.replace("/", "-")
     for algorithm in params.dp_baselines.algorithms:
-        parents[algorithm] = paths.dp_baseline(dataset, algorithm)
-    return {method: parent / method.replace("/", "-") for method, parent in parents.items()}
+        folders[algorithm] = paths.dp_baseline(dataset, algorithm) / algorithm
+    return folders
 
 
 def read(params: Params, dataset: str) -> dict:

@@ -33,14 +33,19 @@ def epsilon(summary: dict) -> Figure:
     releases = {}
     for client, entry in summary["clients"].items():
         releases[client] = entry["generators"] | entry["dp_baselines"]
-    prices = _prices(summary, releases)
-    x_of = places([(client, price) for (client, _), price in prices.items()])
+    prices = {}
+    paid = []
+    for client, by_name in _prices(summary, releases).items():
+        for name, price in by_name.items():
+            prices.setdefault(name, {})[client] = price
+            paid.append((client, price))
+    x_of = places(paid)
     handles = []
-    for index, name in enumerate(dict.fromkeys(name for _, name in prices)):
+    for index, name in enumerate(prices):
         style = _style(index, name, summary)
         handles.append(Line2D([], [], **style))
-        x = [x_of[client, prices[client, name]] for client in releases]
-        named = [release[name] for release in releases.values()]
+        x = list(map(x_of.get, prices[name].items()))
+        named = [releases[client][name] for client in prices[name]]
         home.plot(x, list(map(_local_accuracy, named)), **style)
         if "tstr_accuracy_global" in named[0]:
             alone.plot(x, list(map(_tstr_accuracy, named)), **style)
@@ -77,13 +82,14 @@ def places(paid: list[Place]) -> dict[Place, float]:
     return x_of
 
 
-def _prices(summary: dict, releases: dict[str, dict]) -> dict[tuple[str, str], float]:
-    """Returns the epsilon at which each (client, release) stands."""
+def _prices(summary: dict, releases: dict[str, dict]) -> dict[str, dict[str, float]]:
+    """Returns {client: {release: the epsilon at which it stands}}."""
     prices = {}
     for client, entry in summary["clients"].items():
+        prices[client] = {}
         for name, release in releases[client].items():
             is_finite = math.isfinite(release["epsilon"])
-            prices[client, name] = entry["epsilon"] if is_finite else math.inf
+            prices[client][name] = entry["epsilon"] if is_finite else math.inf
     return prices
 
 

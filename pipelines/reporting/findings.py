@@ -169,10 +169,11 @@ def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:
 
     The gravest kind comes first, and equal sentences stand there once.
     """
-    by_kind = {kind: {} for kind in KINDS}
-    for kind, text, where in _complaints(summary):
-        by_kind[kind].setdefault(text, []).append(where)
-    return {kind: texts for kind, texts in by_kind.items() if texts}
+    complaints = sorted(_complaints(summary), key=lambda complaint: KINDS.index(complaint[0]))
+    by_kind = {}
+    for kind, text, where in complaints:
+        by_kind.setdefault(kind, {}).setdefault(text, []).append(where)
+    return by_kind
 
 
 def _complaints(summary: dict) -> Iterator[tuple[str, str, str]]:

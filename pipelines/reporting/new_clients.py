@@ -74,8 +74,10 @@ def sentences(differences: dict[str, list[dict]]) -> list[str]:
         >>> sentences({"datalens": entries})
         ['pppfl/datalens beats random_init by more than the interval with 8, 16 labels.']
     """
-    compared = [entries for entries in differences.values() if entries]
-    return [f"{entries[0]['method']} {_verdicts(entries)}." for entries in compared]
+    texts = []
+    for entries in filter(None, differences.values()):
+        texts.append(f"{entries[0]['method']} {_verdicts(entries)}.")
+    return texts
 
 
 def remarks(studies: dict[str, dict]) -> list[str]:

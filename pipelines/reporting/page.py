@@ -156,10 +156,11 @@ def _dataset(reports: Path, params: Params, dataset: str) -> dict:
 
     # 3. Write the files.
     folder = reports / dataset
-    for parent in (folder, reports / "metrics", *(reports / "plots" / name for name in curves)):
-        parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (reports / "metrics").mkdir(parents=True, exist_ok=True)
     write_json(reports / "metrics" / f"{dataset}.json", tables.metrics(facts))
     for name, rows in curves.items():
+        (reports / "plots" / name).mkdir(parents=True, exist_ok=True)
         write_csv(reports / "plots" / name / f"{dataset}.csv", rows)
     write_json(folder / "summary.json", facts)
     write_csv(folder / "methods.csv", tables.methods(facts))

@@ -173,7 +173,9 @@ def _home(results: dict, client: str) -> dict:
 
 def _price(statement: dict) -> dict:
     """Returns the statement's fields; JSON holds an infinite epsilon or mu as text."""
-    price = {field: statement[field] for field in STATEMENT}
+    price = {}
+    for field in STATEMENT:
+        price[field] = statement[field]
     for field in ("epsilon", "mu"):
         if statement[field] is not None:
             price[field] = float(statement[field])

@@ -69,7 +69,8 @@ def epsilon(summary: dict) -> list[dict]:
     for client, facts in summary["clients"].items():
         for generator, release in facts["generators"].items():
             row = {"dataset": summary["dataset"], "client": client, "generator": generator}
-            row |= {column: release[column] for column in EPSILON_COLUMNS}
+            for column in EPSILON_COLUMNS:
+                row[column] = release[column]
             rows.append(row)
     return rows
 
@@ -96,7 +97,8 @@ def methods(summary: dict) -> list[dict]:
     rows = []
     for method, figures in summary["methods"].items():
         row = {"dataset": summary["dataset"], "method": method}
-        row |= {column: figures.get(column) for column in method_columns()}
+        for column in method_columns():
+            row[column] = figures.get(column)
         for metric in METRICS:
             row[f"{metric.best_key}_test_selected"] = figures[metric.best_key]
         rows.append(row)
@@ -110,7 +112,8 @@ def metrics(summary: dict) -> dict:
     """
     figures = {}
     for name, method in summary["methods"].items():
-        figures[name] = {field: method[field] for field in ("mean_accuracy", "worst_accuracy")}
+        figures[name] = {"mean_accuracy": method["mean_accuracy"]}
+        figures[name]["worst_accuracy"] = method["worst_accuracy"]
         if not_private(method):
             mark = "upper_bound_not_private" if method["upper_bound"] else "not_private"
             figures[name][mark] = True

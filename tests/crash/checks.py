@@ -8,8 +8,10 @@ from pathlib import Path
 from pipelines.datasets.salting import SALT, SALT_BYTES
 from pipelines.privacy.ledger import Ledger, LedgerError
 
-TIMED = "cost.json"  # seconds stand here alone
-REPORTS = "reports"  # shows them
+# Only this file holds seconds, and the reports show them.
+TIMED = "cost.json"
+REPORTS = "reports"
+RELEASES = "ledgers/own/releases"
 
 
 class Undisturbed:
@@ -20,13 +22,13 @@ class Undisturbed:
     def __init__(self, path: Path, exact: bool):
         self.path = path
         self.exact = exact
-        self.entries = {client: ledger.entries() for client, ledger in ledgers(path).items()}
         self.outputs = {name: files(path / name) for name in outputs(path)}
-        self.costs = {
-            entry["fingerprint"]: entry["cost"]
-            for entries in self.entries.values()
-            for entry in entries
-        }
+        self.entries = {}
+        self.costs = {}
+        for client, ledger in ledgers(path).items():
+            self.entries[client] = ledger.entries()
+            for entry in self.entries[client]:
+                self.costs[entry["fingerprint"]] = entry["cost"]
 
     def broken(self, path: Path) -> Iterator[str]:
         """Yields sentences on what does not hold in a recovered checkout."""
@@ -45,16 +47,15 @@ class Undisturbed:
                 yield f"{name} is not there"
         for client, fingerprints in clients.items():
             entries = entries_of(path, client)
-            events = sorted((entry["fingerprint"], entry["event"]) for entry in entries)
-            wanted = sorted((each, event) for each in fingerprints for event in ("open", "close"))
-            if events != wanted:
+            events = sorted(events_of(entries))
+            wanted = []
+            for fingerprint in fingerprints:
+                wanted += [(fingerprint, "close"), (fingerprint, "open")]
+            if events != sorted(wanted):
                 yield f"the ledger of {client} has {len(events)} lines, and {len(wanted)} undisturbed"
-        stores = {store.name for store in (path / "ledgers/own/releases").glob("[!.]*")}
-        if not stores <= {
-            store.name for store in (self.path / "ledgers/own/releases").glob("[!.]*")
-        }:
+        if not stores(path) <= stores(self.path):
             yield "the ledgers' store has a release that no undisturbed run makes"
-        if [*(path / "ledgers/own/releases").glob(".*")]:
+        if [*(path / RELEASES).glob(".*")]:
             yield "a closed release left what it needed to go on with"
 
     def _ledgers(self, path: Path) -> Iterator[str]:
@@ -64,25 +65,23 @@ class Undisturbed:
             except LedgerError as error:
                 yield f"ledger: {error}"
                 continue
-            events = [(entry["fingerprint"], entry["event"]) for entry in entries]
+            events = events_of(entries)
             if len(events) != len(set(events)):
                 yield f"{client} has a release twice"
             opened = {fingerprint for fingerprint, event in events if event == "open"}
-            if not {fingerprint for fingerprint, _ in events} <= opened:
+            if not dict(events).keys() <= opened:
                 yield f"{client} has a release closed that was never open"
-            planned = {entry["fingerprint"] for entry in self.entries[client]}
-            costs = ledger.costs()
-            if not opened <= planned or any(
-                cost != self.costs[each] for each, cost in costs.items()
-            ):
-                yield f"{client} was charged for what the plan has not"  # its total is composed of these costs alone
+            planned = dict(events_of(self.entries[client])).keys()
+            # The client's total is composed of these costs alone.
+            if not opened <= planned or not ledger.costs().items() <= self.costs.items():
+                yield f"{client} was charged for what the plan has not"
 
     def _output(self, folder: Path, whole: dict[str, bytes]) -> Iterator[str]:
-        found = files(folder)
-        if found.keys() != whole.keys():
-            yield f"{folder.name} has {sorted(found)}, and {sorted(whole)} undisturbed"
+        contents = files(folder)
+        if contents.keys() != whole.keys():
+            yield f"{folder.name} has {sorted(contents)}, and {sorted(whole)} undisturbed"
         elif self.exact and folder.name != REPORTS:
-            for name, content in found.items():
+            for name, content in contents.items():
                 if plain(name, content) != plain(name, whole[name]):
                     yield f"{folder.name}/{name} has other bytes than undisturbed"
 
@@ -90,19 +89,23 @@ class Undisturbed:
         """Yields sentences on every epsilon that an output states and the ledger does not."""
         made = {}
         for client, ledger in ledgers(path).items():
-            with contextlib.suppress(LedgerError):  # told above
-                made[client] = {
-                    entry["fingerprint"]: entry["statement"] for entry in ledger.closed()
-                }
+            # `_ledgers` reports a broken ledger.
+            with contextlib.suppress(LedgerError):
+                made[client] = {}
+                for entry in ledger.closed():
+                    made[client][entry["fingerprint"]] = entry["statement"]
         for file in path.glob("models/private/generators/own/*/*/release.json"):
-            if json.loads(file.read_text())["fingerprint"] not in made.get(file.parts[-3], {}):
-                yield f"{file.parts[-3]}/{file.parts[-2]} is of a release that its ledger has not as made"
+            client, generator = file.parts[-3:-1]
+            if json.loads(file.read_text())["fingerprint"] not in made.get(client, {}):
+                yield f"{client}/{generator} is of a release that its ledger has not as made"
         for file in path.glob("data/synthetic/own/*/*/card.json"):
-            epsilon = json.loads(file.read_text())["privacy"]["epsilon"]
-            if epsilon not in [
-                statement["epsilon"] for statement in made.get(file.parts[-3], {}).values()
-            ]:
-                yield f"the card of {file.parts[-3]}/{file.parts[-2]} states an epsilon that its ledger has not"
+            client, generator = file.parts[-3:-1]
+            stated = json.loads(file.read_text())["privacy"]["epsilon"]
+            epsilons = [statement["epsilon"] for statement in made.get(client, {}).values()]
+            if stated not in epsilons:
+                yield (
+                    f"the card of {client}/{generator} states an epsilon that its ledger has not"
+                )
         for file in path.glob("models/private/dp_baselines/own/*/*/results.json"):
             for client, statement in json.loads(file.read_text())["statements"].items():
                 if statement not in made.get(client, {}).values():
@@ -110,20 +113,30 @@ class Undisturbed:
 
 
 def _litter(path: Path) -> Iterator[str]:
-    folders = [
-        path / name for name in ("data", "models", "reports", ".dvc/cache", ".scratch/partial")
-    ]
-    left = [file for folder in folders for file in folder.rglob("*.tmp")]
-    left += [*(path / ".scratch/partial").glob("*")]
+    left = []
+    for name in ("data", "models", "reports", ".dvc/cache", ".scratch/partial"):
+        left += (path / name).rglob("*.tmp")
+    left += (path / ".scratch/partial").glob("*")
     if left:
         yield f"left behind: {', '.join(str(file.relative_to(path)) for file in left)}"
 
 
 def ledgers(path: Path) -> dict[str, Ledger]:
-    return {
-        file.stem: Ledger(file, delta=1e-5)
-        for file in sorted((path / "ledgers/own").glob("*.jsonl"))
-    }
+    """Returns {client: its ledger} of a checkout."""
+    by_client = {}
+    for file in sorted((path / "ledgers/own").glob("*.jsonl")):
+        by_client[file.stem] = Ledger(file, delta=1e-5)
+    return by_client
+
+
+def events_of(entries: list[dict]) -> list[tuple[str, str]]:
+    """Returns (fingerprint, event) of each entry."""
+    return [(entry["fingerprint"], entry["event"]) for entry in entries]
+
+
+def stores(path: Path) -> set[str]:
+    """Returns the names of the releases in the ledgers' store."""
+    return {store.name for store in (path / RELEASES).glob("[!.]*")}
 
 
 def entries_of(path: Path, client: str) -> list[dict]:
@@ -145,21 +158,25 @@ def outputs(path: Path) -> list[str]:
     private += ("dp_baselines/own/*", "new_clients/own/*")
     patterns = ["data/private/own/*", "data/synthetic/own/*/*", "models/initial/own/*", REPORTS]
     patterns += [f"models/private/{pattern}" for pattern in private]
-    found = [
-        folder for pattern in patterns for folder in sorted(path.glob(pattern)) if folder.is_dir()
-    ]
-    return [str(folder.relative_to(path)) for folder in found]
+    names = []
+    for pattern in patterns:
+        for folder in filter(Path.is_dir, sorted(path.glob(pattern))):
+            names.append(str(folder.relative_to(path)))
+    return names
 
 
 def plain(name: str, content: bytes) -> bytes:
     """Returns what of a file follows from the parameters, the records and the noise."""
-    if Path(name).name == SALT:  # as long as all else in its folder makes it, seconds included
+    # The length of a salt file follows from all else in its folder, seconds included.
+    if Path(name).name == SALT:
         return content[:SALT_BYTES]
     return b"" if Path(name).name == TIMED else content
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = [
-        file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != ".gitignore"
-    ]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+    """Returns the content of each file of a folder by its path there."""
+    contents = {}
+    for file in filter(Path.is_file, sorted(folder.rglob("*"))):
+        if file.name != ".gitignore":
+            contents[str(file.relative_to(folder))] = file.read_bytes()
+    return contents

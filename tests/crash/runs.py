@@ -19,9 +19,11 @@ from pathlib import Path
 from project import ENV
 from within import Within
 
-ROOM = 200_000  # bytes, at most, that a full disk still has
+# The most bytes that a full disk still has.
+ROOM = 200_000
 DAYS = 24 * 3600.0
-HUNG = 300.0  # seconds after which a run is taken for hung
+# Seconds after which a run counts as hung.
+HUNG = 300.0
 
 
 @dataclass
@@ -38,16 +40,16 @@ class Run:
 
     def start(self) -> "Child":
         if self.real:
-            asked = ["-f", "-s", self.target] if self.target else []
-            command = [sys.executable, "-m", "dvc", "repro", *asked]
-            quiet = {
-                "stdout": subprocess.DEVNULL,
-                "stderr": subprocess.DEVNULL,
-                "start_new_session": True,
-            }
-            return Child(
-                subprocess.Popen(command, cwd=self.path, env={**ENV, **os.environ}, **quiet).pid
+            targets = ["-f", "-s", self.target] if self.target else []
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dvc", "repro", *targets],
+                cwd=self.path,
+                env={**ENV, **os.environ},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
+            return Child(process.pid)
         return forked(self.inside, self.path.parent / "said")
 
     def inside(self) -> list[str]:
@@ -111,8 +113,9 @@ def forked(function: Callable[[], object], said: Path) -> Child:
     reading, writing = os.pipe()
     if pid := os.fork():
         os.close(writing)
+        # The child does this, too, but a kill may come before it has.
         with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)  # here too, or a kill may come before the child has done it
+            os.setpgid(pid, pid)
         return Child(pid, reading)
     code = 1
     try:
@@ -166,9 +169,9 @@ def age(path: Path, rng: random.Random) -> None:
     A clock that was corrected leaves such times.
     """
     folders = ("ledgers", ".scratch", "models", "data", ".dvc/tmp", ".dvc/cache")
-    files = [
-        file for folder in folders for file in sorted((path / folder).rglob("*")) if file.is_file()
-    ]
+    files = []
+    for folder in folders:
+        files += filter(Path.is_file, sorted((path / folder).rglob("*")))
     for file in rng.sample(files, min(len(files), 20)):
         at = time.time() + rng.uniform(-2 * DAYS, 2 * DAYS)
         os.utime(file, (at, at))
@@ -189,10 +192,8 @@ class Disk:
         about = os.statvfs(self.path)
         free = about.f_bavail * about.f_frsize - room
         if free > 0:
-            with (
-                contextlib.suppress(OSError),
-                self.ballast.open("wb") as file,
-            ):  # a run that writes is quicker
+            # A run that writes may be quicker, and leave less room.
+            with contextlib.suppress(OSError), self.ballast.open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, free)
 
     def free(self) -> None:

@@ -33,23 +33,20 @@ def of_table2() -> list[dict]:
 
     PPPFL gains 0.1, 0.2, 0.1 and 0.4 over local, FedAvg nothing.
     """
-    home, bound = (
-        {"epsilon_max": 0.0},
-        {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True},
-    )
-    gains, local = {0: (0.1, 0.2), 1: (0.1, 0.4)}, {0: (0.8, 0.6), 1: (0.7, 0.5)}
-    untrained = {0: (0.5, 0.6), 1: (0.7, 0.4)}
     return [
-        run(
-            seed,
-            {
-                "pppfl/dp_moments": method(*(a + gain for a, gain in zip(alone, gains[seed]))),
-                "fedavg/dp_moments": method(*alone, before=0.4, seconds=None),
-                "own_synthetic/dp_moments": method(*alone, before=0.25),
-                "local": method(*alone, **home),
-                "random_init": method(*untrained[seed], **home),
-                "fedavg_real": method(*alone, before=0.95, **bound),
-            },
-        )
-        for seed, alone in local.items()
+        _run(0, local=(0.8, 0.6), gains=(0.1, 0.2), untrained=(0.5, 0.6)),
+        _run(1, local=(0.7, 0.5), gains=(0.1, 0.4), untrained=(0.7, 0.4)),
     ]
+
+
+def _run(seed, local, gains, untrained) -> dict:
+    bound = {"epsilon_max": "inf", "guarantee": "none", "upper_bound": True}
+    methods = {
+        "pppfl/dp_moments": method(local[0] + gains[0], local[1] + gains[1]),
+        "fedavg/dp_moments": method(*local, before=0.4, seconds=None),
+        "own_synthetic/dp_moments": method(*local, before=0.25),
+        "local": method(*local, epsilon_max=0.0),
+        "random_init": method(*untrained, epsilon_max=0.0),
+        "fedavg_real": method(*local, before=0.95, **bound),
+    }
+    return run(seed, methods)

@@ -106,7 +106,8 @@ def posing(cell, client) -> None:
     there(cell, "c0")
     own = ("c1", client.token, client.token_signature)
     pose(cell, "its own token", own)
-    time.sleep(1.0)  # the server looks at messages in threads: this one comes before the farewell
+    # The server looks at messages in threads, and this one must come before the farewell.
+    time.sleep(1.0)
     headers = {CellMessageHeaderKeys.PROJECT_NAME: "fedlens"}
     farewell = Shareable()
     farewell.set_peer_props({ReservedKey.IDENTITY_NAME: "c1"})

@@ -91,7 +91,7 @@ class Run:
 def run(tmp_path, monkeypatch) -> Run:
     monkeypatch.chdir(tmp_path)
     content = shipped_content()
-    content["clients"] = {client: {"epsilon": epsilon} for client, epsilon in EPSILONS.items()}
+    content["clients"] = {"a": {"epsilon": EPSILONS["a"]}, "b": {"epsilon": EPSILONS["b"]}}
     content["partition"] |= {"clients": ["a", "b"], "small": None}
     content["synthesis"]["generators"] = ["datalens", "dp_moments"]
     content["baselines"]["algorithms"] = ["local", "random_init", "fedavg"]
@@ -120,18 +120,16 @@ def _newcomers(generator):
     PPPFL is ahead of the untrained model, and level with FedAvg at 16.
     """
     ahead = {"pppfl": (0.3, 0.1), "fedavg": (0.2, 0.1), "random_init": (0.0, 0.0)}
-    cells = [
-        _cell(algorithm, client, 0, 0, accuracy)
-        for algorithm in ahead
-        for client, accuracy in (("a", 0.1), ("b", 0.3))
-    ]
+    cells = []
+    for algorithm in ahead:
+        cells.append(_cell(algorithm, "a", labels=0, draw=0, accuracy=0.1))
+        cells.append(_cell(algorithm, "b", labels=0, draw=0, accuracy=0.3))
     for algorithm, gains in ahead.items():
         for labels, gain in zip((8, 16), gains, strict=True):
             for client in "ab":
-                cells += [
-                    _cell(algorithm, client, labels, draw, labels / 50 + gain + draw / 100)
-                    for draw in (1, 2, 3)
-                ]
+                for draw in (1, 2, 3):
+                    accuracy = labels / 50 + gain + draw / 100
+                    cells.append(_cell(algorithm, client, labels, draw, accuracy))
     private = {"epsilon_max": 10.0, "guarantee": "formal"}
     content = {
         "held_out": ["a", "b"],
@@ -149,15 +147,13 @@ def _newcomers(generator):
 
 
 def _cell(algorithm, client, labels, draw, accuracy):
-    own = {"algorithm": algorithm, "client": client, "labels": labels, "draw": draw}
-    return {**own, "accuracy": accuracy, "global_accuracy": accuracy / 2}
+    cell = {"algorithm": algorithm, "client": client, "labels": labels, "draw": draw}
+    return {**cell, "accuracy": accuracy, "global_accuracy": accuracy / 2}
 
 
 def _export(client, generator, epsilon):
-    folder, weak = (
-        paths.synthetic("digits", client, generator),
-        ["only noise"] if generator == "datalens" else [],
-    )
+    folder = paths.synthetic("digits", client, generator)
+    weak = ["only noise"] if generator == "datalens" else []
     folder.mkdir(parents=True)
     write_json(folder / "card.json", {"privacy": statement(epsilon, MUS[epsilon]), "weak": weak})
     (folder / "grid.png").write_bytes(PIXEL)
@@ -175,9 +171,9 @@ def _method(method, folder, shift, rounds):
     clients = {"a": _scores(0.2, after["a"]), "b": _scores(0.4, after["b"])}
     private = {"epsilon_max": 10.0, "guarantee": "formal"}
     if method == "dpsgd":
-        private["statements"] = {
-            client: statement(eps, None, "RDP") for client, eps in EPSILONS.items()
-        }
+        private["statements"] = {}
+        for client, epsilon in EPSILONS.items():
+            private["statements"][client] = statement(epsilon, None, "RDP")
     if method in ("local", "random_init"):
         private = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
     selections = {
@@ -199,14 +195,16 @@ def _method(method, folder, shift, rounds):
         "seconds": 12.5,
     }
     write_json(folder / paths.COST, cost if method == "dpsgd" else {**cost, "seconds_at_home": 3.5})
-    numbers = (0, 3, 4) if rounds else (0,)
-    row = {"accuracy_before": 0.3, "macro_f1_after": 0.6}
-    curve = [
-        {"round": n, **row, "accuracy_after": 0.7 + n / 100, "global_accuracy": n / 10}
-        for n in numbers
-    ]
-    between = [{"round": 2, "global_accuracy": 0.2}] if rounds else []  # scored, and not fine-tuned
-    write_csv(folder / "rounds.csv", [*curve[:1], *between, *curve[1:]])
+    curve = [_point(0)]
+    if rounds:
+        # Round 2 is scored, and not fine-tuned.
+        curve += [{"round": 2, "global_accuracy": 0.2}, _point(3), _point(4)]
+    write_csv(folder / "rounds.csv", curve)
+
+
+def _point(number):
+    row = {"round": number, "accuracy_before": 0.3, "macro_f1_after": 0.6}
+    return {**row, "accuracy_after": 0.7 + number / 100, "global_accuracy": number / 10}
 
 
 def _scores(before, after):

@@ -80,3 +80,15 @@ def test_only_what_leaves_without_a_guarantee_is_not_private():
     assert findings.not_private({"epsilon": 10.0, "guarantee": "none"})
     assert not findings.not_private({"epsilon": 10.0, "guarantee": "formal"})
     assert not findings.not_private({"epsilon_max": 0.0, "guarantee": "nothing leaves a client"})
+
+
+def test_roads_stand_in_order_with_what_a_client_hands_out(run):
+    summary = run.summary()
+    found = findings.roads(summary, ["datalens", "dp_moments"], ["dpsgd", "nbafl"])
+    assert [(row["method"], row["hands_out"]) for row in found] == [
+        ("pppfl/datalens", findings.IMAGES),
+        ("pppfl/dp_moments", findings.IMAGES),
+        ("dpsgd", findings.MODEL),
+        ("local", findings.NOTHING),
+    ], "pooled and nbafl did not run"
+    assert all(row["entry"] is summary["methods"][row["method"]] for row in found)

@@ -58,9 +58,10 @@ def task(in_double):
     """Returns a factory of tasks; `sizes` are the clients' numbers of records."""
 
     def make(sizes=(30, 10), seed=0, data=None) -> Task:
-        data = data or {
-            name: made(size, number) for number, (name, size) in enumerate(zip("ab", sizes))
-        }
+        if not data:
+            data = {}
+            for number, (name, size) in enumerate(zip("ab", sizes)):
+                data[name] = made(size, number)
         return Task(
             data=data, build=linear, augmentation=None, epsilons=dict.fromkeys(data, 1.0), seed=seed
         )
@@ -87,10 +88,10 @@ def replies():
     """Returns {client: (w, scalars)} as replies with one weight."""
 
     def make(**values) -> list[Reply]:
-        return [
-            Reply(name, Payload({"w": np.array([w])}, scalars))
-            for name, (w, scalars) in values.items()
-        ]
+        made_replies = []
+        for name, (w, scalars) in values.items():
+            made_replies.append(Reply(name, Payload({"w": np.array([w])}, scalars)))
+        return made_replies
 
     return make
 
@@ -102,10 +103,11 @@ def gradient():
     """
 
     def compute(task: Task, client: str, weights):
-        held, model = task.local(client), linear()
+        records = task.local(client)
+        model = linear()
         model.load_state_dict({name: torch.as_tensor(array) for name, array in weights.items()})
-        loss = nn.functional.cross_entropy(model(held.images), held.labels)
-        found = torch.autograd.grad(loss, list(model.parameters()))
-        return {name: g.numpy() for (name, _), g in zip(state_of(model).items(), found)}
+        loss = nn.functional.cross_entropy(model(records.images), records.labels)
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        return {name: part.numpy() for name, part in zip(state_of(model), gradients)}
 
     return compute

@@ -5,7 +5,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def project(_checkout, tmp_path_factory):
-    import network  # needs NVFlare
+    # This import needs NVFlare.
+    import network
 
     return network.exported(_checkout, tmp_path_factory.mktemp("flare") / "fedlens")
 
