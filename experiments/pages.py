@@ -238,9 +238,10 @@ def _has_figures(column: Column, rows: list[dict]) -> bool:
 
 def _table(columns: list[Column], rows: list[dict]) -> str:
     """Returns a table in Markdown."""
-    lines = [_line(header for header, _ in columns), _line(["---"] * len(columns))]
+    headers, shows = zip(*columns)
+    lines = [_line(headers), _line(["---"] * len(columns))]
     for row in rows:
-        lines.append(_line(str(show(row)) for _, show in columns))
+        lines.append(_line(str(show(row)) for show in shows))
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ They draw Tables II to IV, Fig. 2, Table V with Fig. 3, Fig. 4 and the newcomers
 """
 
 import math
+import operator
 from collections.abc import Iterable
 
 from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
         if lines and paper in lines[0][1][0]:
             style = {"color": canvas.OTHER, "ls": ":", "label": "paper (test-selected)"}
             _against_groups(axes, lines[0][1], paper, style)
-        axes.set_xticks(range(len(GROUPS)), ["∞" if group == "inf" else group for group in GROUPS])
+        axes.set_xticks(range(len(GROUPS)), [group.replace("inf", "∞") for group in GROUPS])
         canvas.label(axes, label, "clients' epsilons", "")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
     return drawn
@@ -123,8 +124,8 @@ def gains(table: list[dict], rows: list[dict]) -> Figure:
             axes.axhline(0, color=canvas.INK, lw=1)
             for generator in generators(runs):
                 alone, ours = accuracies_in_both(runs, base, f"pppfl/{generator}")
-                y = [b - a for a, b in zip(alone, ours)]
-                axes.plot(alone, y, ls="", marker="o", ms=5, color=colours[generator])
+                gain = list(map(operator.sub, ours, alone))
+                axes.plot(alone, gain, ls="", marker="o", ms=5, color=colours[generator])
             canvas.label(axes, dataset, f"accuracy of {base}", "PPPFL's accuracy less it")
     _key(drawn, colours)
     return drawn

@@ -248,7 +248,7 @@ def methods(rows: list[dict]) -> dict[str, dict]:
             entries.setdefault(method, part)
     names = list(dict.fromkeys(method.partition("/")[0] for method in entries))
     order = sorted(entries, key=lambda method: (names.index(method.partition("/")[0]), method))
-    return {method: entries[method] for method in order}
+    return dict(zip(order, map(entries.get, order)))
 
 
 def generators(rows: list[dict], method: str = "pppfl") -> list[str]:

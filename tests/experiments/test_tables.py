@@ -150,7 +150,7 @@ def test_no_published_figure_is_an_accuracy_above_one():
 
 @pytest.mark.parametrize("build", [tables.table2, tables.table4, tables.figure4])
 def test_a_run_per_generator_makes_the_table_of_one_run_with_both(build, of_table2):
-    """What needs no generator stands in one of the two runs alone, and all are compared with it."""
+    """Methods without a generator stand in one of the two runs, and all are compared with them."""
 
     def renamed(row: dict) -> dict:
         changed = {

@@ -92,7 +92,7 @@ def test_the_floor_by_hand_where_variances_differ():
     "variances", [[4.0] * 300, list(0.98 ** np.arange(100)), [25.0] * 5 + [0.01] * 50]
 )
 def test_the_floor_follows_what_chance_leaves_of_noise(variances):
-    """Of weights that see noise alone, hardly one is above the floor, whatever became of the noise.
+    """Hardly one weight that sees noise alone is above the floor, whatever became of the noise.
 
     Many are above a third of it.
     """
