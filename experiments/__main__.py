@@ -11,7 +11,8 @@ runs that are missing there, or that were measured under other parameters, run a
 change of code, remove the experiment's file there.
 
 Then NAME.csv, NAME.md and NAME.png are written from all runs stored under today's parameters.
-Figure 3 is the picture of Table V. params.yaml must be committed; it is restored after each run.
+Figure 3 is the picture of Table V. The parameter files must be committed; they are restored after
+each run.
 Every run spends privacy budget: the clients' ledgers enter its releases.
 
 The stored figures are accuracies on the clients' private test parts, by client and as means. They
@@ -151,8 +152,8 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # A script's background command ignores SIGINT. With these handlers params.yaml is restored
-    # after either signal.
+    # A script's background command ignores SIGINT. With these handlers the parameter files are
+    # restored after either signal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

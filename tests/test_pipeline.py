@@ -9,6 +9,7 @@ import pytest
 from project import CANARY
 from ruamel.yaml import YAML
 
+from pipelines import config
 from pipelines.guard import checks
 
 PARENTS = {
@@ -93,7 +94,32 @@ def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_ba
 def test_changing_meta_reruns_no_generator(built):
     built.edit(lambda params: params["meta"].update(inner_steps=2))
     ran = {name.split("@")[0] for name in built.repro()}
-    assert ran == {"meta_train", "fine_tune", "new_clients", "report"}
+    # some baselines have `meta` as their base, and DVC cannot tell which
+    assert ran == {"meta_train", "fine_tune", "train_baseline", "new_clients", "report"}
+
+
+def test_a_profile_of_another_data_set_and_how_long_to_wait_rerun_nothing(built):
+    built.edit(lambda params: params["profiles"]["mnist"].update(images=5, classifier="mlp"))
+    built.edit(lambda params: params["federation"].update(reply_timeout=60.0))
+    assert built.repro() == []
+
+
+def test_one_knob_of_the_profile_reruns_what_reads_it_alone(built):
+    built.edit(lambda params: params["profiles"]["own"].update(licence="another"))
+    ran = {name.split("@")[0] for name in built.repro("export_synthetic")}
+    assert ran == {"export_synthetic"}
+
+
+def test_dvc_sets_a_knob_of_any_file_and_runs_what_reads_it(built):
+    """`dvc exp run -S`, in params.yaml by the knob's own name, elsewhere with the file's."""
+    built.dvc(
+        "exp", "run", "-S", "meta.rounds=1", "-S", "profiles/own.yaml:images=50", "prepare@own"
+    )
+    assert config.load(built.path / "params.yaml").training("own", "fedmeta").rounds == 1
+    assert config.load(built.path / "params.yaml").profiles["own"].images == 50
+    stale = json.loads(built.dvc("status", "--json").stdout)
+    cells = {name.partition("@")[0] for name in stale}
+    assert "export_synthetic" in cells and not cells & {"prepare", "partition", "train_generator"}
 
 
 def test_nothing_private_reaches_a_remote(built, tmp_path):
