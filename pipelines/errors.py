@@ -22,7 +22,7 @@ def told_in_a_sentence(*, interrupted: str = "Interrupted.") -> Iterator[None]:
         yield
     except UserError as error:
         lines = f"Error: {error}".split("\n")
-        sys.exit("\n".join(printable(line) for line in lines))
+        sys.exit("\n".join(map(printable, lines)))
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         sys.exit(printable(f"Error: {error.strerror or error}{place}."))
@@ -40,6 +40,7 @@ def printable(text: object) -> str:
     >>> print(printable("c0\x1b[2J"))
     c0\x1b[2J
     """
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
-    )
+    characters = []
+    for character in str(text):
+        characters.append(character if character.isprintable() else ascii(character)[1:-1])
+    return "".join(characters)

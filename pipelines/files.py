@@ -77,7 +77,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """
     try:
         return load_file(path)
-    except Exception as error:  # safetensors raises its own untyped errors
+    # safetensors raises its own untyped errors
+    except Exception as error:
         raise UserError(f"Could not read {path}: {error}. {AGAIN}") from error
 
 
@@ -135,9 +136,11 @@ def write_csv(path: Path, rows: list[dict]) -> None:
 
     A missing cell is empty.
     """
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    columns = {}
+    for row in rows:
+        columns |= dict.fromkeys(row)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, list(columns), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

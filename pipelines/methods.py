@@ -1,6 +1,7 @@
 """Names the methods beside PPPFL, what each trains on and how it reports. No torch here."""
 
-AT_HOME = ("local", "random_init")  # nothing is sent
+# nothing is sent
+AT_HOME = ("local", "random_init")
 # Upper bounds: what the clients of these send reveals private records.
 ON_REAL_DATA = ("fedavg_real", "pppfl_real")
 # Without rounds: whoever holds all synthetic sets trains, or each client alone.

@@ -16,8 +16,10 @@ RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
 LEDGERS = ledger_folder.VARIABLE
-COST = "cost.json"  # of a method, beside its results
-CORRECT = "correct-images.safetensors"  # likewise; with a dash, which no client's name has
+# of a method, beside its results
+COST = "cost.json"
+# beside the results, too; with a dash, which no client's name has
+CORRECT = "correct-images.safetensors"
 
 
 def ledgers() -> Path:
@@ -45,6 +47,9 @@ def shards(dataset: str) -> Path:
 
 def generator(dataset: str, client: str, name: str) -> Path:
     """Returns the private folder of a client's fitted generator.
+
+    >>> generator("digits", "c0", "datalens").as_posix()
+    'models/private/generators/digits/c0/datalens'
 
     Args:
         dataset: The data set's name.
@@ -90,7 +95,7 @@ def cost(dataset: str, name: str) -> Path:
 
 
 def personal(dataset: str, name: str) -> Path:
-    """Returns the private folder of the models that clients fine-tuned at home."""
+    """Returns the private folder of the models that clients fine-tuned locally."""
     return Path("models/private/personal") / dataset / name
 
 

@@ -6,6 +6,7 @@ killed run needs to go on.
 """
 
 import hashlib
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -72,8 +73,11 @@ def leftovers(folder: Path) -> list[Path]:
     Raises:
         UserError: A ledger was tampered with.
     """
-    unneeded = [_beside(store) for _, store in _closed(folder)]
-    return [path for path in unneeded if path.exists()]
+    unneeded = []
+    for _, store in _closed(folder):
+        if _beside(store).exists():
+            unneeded.append(_beside(store))
+    return unneeded
 
 
 def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
@@ -88,8 +92,9 @@ def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
         except LedgerError as error:
             raise UserError(str(error)) from None
     closed = set()
-    for lines in entries.values():
-        closed |= {entry["fingerprint"] for entry in lines if entry["event"] == "close"}
+    for entry in itertools.chain.from_iterable(entries.values()):
+        if entry["event"] == "close":
+            closed.add(entry["fingerprint"])
     for parts in _parts(entries):
         if closed.issuperset(parts):
             yield parts, _place(folder, parts)

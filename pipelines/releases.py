@@ -37,7 +37,8 @@ from pipelines.errors import UserError
 from pipelines.files import new_folder, read_json, write_json
 from pipelines.privacy.ledger import Ledger, LedgerError, Release, durable
 
-STATEMENTS = "statements.json"  # of a run over a network, in its store
+# of a run over a network, in its store
+STATEMENTS = "statements.json"
 
 
 def ledger_of(params: Params, dataset: str, client: str) -> Ledger:
@@ -107,10 +108,11 @@ def closed_by_public_name(params: Params, dataset: str, client: str) -> dict[str
     """
     with _as_user_error():
         entries = ledger_of(params, dataset, client).closed()
-    return {
-        salt(dataset, client, f"release {place}")[:16].hex(): entry
-        for place, entry in enumerate(entries)
-    }
+    by_name = {}
+    for place, entry in enumerate(entries):
+        name = salt(dataset, client, f"release {place}")[:16].hex()
+        by_name[name] = entry
+    return by_name
 
 
 def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> str:
@@ -128,8 +130,10 @@ def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> 
 
 def digest(data: Images) -> str:
     """Returns the SHA-256 of the records, which names them in the ledger. It is private, too."""
-    arrays = (data.images, data.labels, data.ids)
-    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+    digest_of_arrays = hashlib.sha256()
+    for array in (data.images, data.labels, data.ids):
+        digest_of_arrays.update(array.tobytes())
+    return digest_of_arrays.hexdigest()
 
 
 def match_recorded(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
@@ -138,10 +142,10 @@ def match_recorded(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> 
     Raises:
         UserError: A ledger was tampered with.
     """
+    known = {}
     with _as_user_error():
-        known = {
-            client: ledgers[client].recognised(release) for client, release in releases.items()
-        }
+        for client, release in releases.items():
+            known[client] = ledgers[client].recognised(release)
     # a joint release is one thing: what only some ledgers know was another
     return known if all(release.recorded for release in known.values()) else releases
 

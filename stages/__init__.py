@@ -2,5 +2,6 @@
 
 import os
 
-# Read when torch is imported, hence set before any stage's own imports: small networks only lose by more threads.
+# Read when torch is imported, hence set before any stage's own imports: small networks only lose by
+# more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,4 +1,7 @@
-"""check_quality@DATASET-CLIENT-GENERATOR: scores one export against its client's private records. Private."""
+"""check_quality@DATASET-CLIENT-GENERATOR: scores one export against its client's private records.
+
+Its output is private.
+"""
 
 from pipelines import paths, seeds
 from pipelines.config import Params
@@ -14,19 +17,30 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
-    profile, recipe = params.profiles[dataset], params.training(dataset, "pooled")
+    """Scores an export and writes quality.json.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
+        generator: The generator's name.
+
+    Raises:
+        UserError: The export misses a threshold, and `quality.on_failure` is `fail`.
+    """
+    profile = params.profiles[dataset]
+    recipe = params.training(dataset, "pooled")
     fake = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz", profile)
     train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
-    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
+    global_test = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
     network = image_comparison.extractor(params.quality, train)
     held_out = labelled_images.concatenate([validation, test])
     results = image_comparison.compare(network, fake, train, held_out, params.quality, seed)
     model = classifier.on_synthetic(fake, profile, recipe, seed, device(params.device))
-    at_home, anywhere = scores(model, test), scores(model, everyone)
-    results |= {f"tstr_{name}": value for name, value in at_home.items()}
+    results |= {f"tstr_{name}": value for name, value in scores(model, test).items()}
     results |= {
-        "tstr_accuracy_global": anywhere["accuracy"],
+        "tstr_accuracy_global": scores(model, global_test)["accuracy"],
         "records": len(train),
         "extractor": params.quality.extractor,
         "extractor_sha256": image_comparison.digest(network),
@@ -37,13 +51,15 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         print(f"{name}: {warning}")
     if warnings and params.quality.on_failure == "fail":
         raise UserError(
-            f"{name} misses its quality thresholds: {'; '.join(warnings)}. (quality.on_failure: fail)"
+            f"{name} misses its quality thresholds: {'; '.join(warnings)}. "
+            "(quality.on_failure: fail)"
         )
     with new_folder(paths.quality(dataset, client, generator)) as folder:
         write_json(folder / "quality.json", {**results, "warnings": warnings})
         add_salt_file(folder, dataset, client)
     print(
-        f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), TSTR {results['tstr_accuracy']:.3f}"
+        f"{name}: FID {results['fid']:.3g} (floor {results['fid_floor']:.3g}), "
+        f"TSTR {results['tstr_accuracy']:.3f}"
     )
 
 

@@ -1,4 +1,4 @@
-"""How every stage starts and ends: arguments, parameters, one sentence and exit 1 for a user's mistake."""
+"""Starts and ends every stage: arguments, parameters, and one sentence for a user's mistake."""
 
 import argparse
 import sys
@@ -9,7 +9,15 @@ from pipelines.errors import UserError, told_in_a_sentence
 
 
 def main(run: Callable, *arguments: str, block: str = "") -> None:
-    """Calls `run(params, argument, ...)` with the named command-line arguments; an `algorithm` must be of `block`'s."""
+    """Calls `run(params, argument, ...)` with command-line arguments of these names.
+
+    A user's mistake is printed as one sentence, and the process ends with exit 1.
+
+    Args:
+        run: The stage.
+        *arguments: The names of its arguments.
+        block: The parameter block whose `algorithms` an `algorithm` must be one of.
+    """
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     for argument in arguments:
         parser.add_argument(f"--{argument}", required=True)
@@ -17,10 +25,11 @@ def main(run: Callable, *arguments: str, block: str = "") -> None:
     with told_in_a_sentence():
         params = config.load()
         _check_names(params, names, block)
-        run(params, *(names[argument] for argument in arguments))
+        run(params, *map(names.get, arguments))
 
 
 def _check_names(params: config.Params, names: dict[str, str], block: str) -> None:
+    """Raises UserError if a data set, client, generator or algorithm is not in the parameters."""
     known = {
         "dataset": params.datasets,
         "client": list(params.clients),
@@ -30,5 +39,6 @@ def _check_names(params: config.Params, names: dict[str, str], block: str) -> No
     for argument, name in names.items():
         if argument in known and name not in known[argument]:
             raise UserError(
-                f"The '--{argument}' argument must be one of {known[argument]}. Got {name!r} instead."
+                f"The '--{argument}' argument must be one of {known[argument]}. "
+                f"Got {name!r} instead."
             )

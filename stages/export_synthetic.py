@@ -1,4 +1,4 @@
-"""export_synthetic@DATASET-CLIENT-GENERATOR: samples the generator and writes what the client hands out."""
+"""export_synthetic@DATASET-CLIENT-GENERATOR: samples the generator and writes the export."""
 
 from pipelines import paths, releases, seeds
 from pipelines.config import Params
@@ -9,11 +9,19 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
+    """Writes what the client hands out: images and their card.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
+        generator: The generator's name.
+    """
     source = paths.generator(dataset, client, generator)
     state, released = release.load(source)
-    made = released["fingerprint"]
-    privacy = releases.statement(params, dataset, client, made)
-    name = releases.public_name(params, dataset, client, made)
+    fingerprint = released["fingerprint"]
+    privacy = releases.statement(params, dataset, client, fingerprint)
+    name = releases.public_name(params, dataset, client, fingerprint)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     profile = params.profiles[dataset]
     data = release.sample(source, generator, state, profile.images, seed)
@@ -29,7 +37,8 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     with new_folder(place) as folder:
         export.write(folder, data, description)
     print(
-        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png and card.md"
+        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png and "
+        "card.md"
     )
 
 

@@ -1,6 +1,10 @@
-"""fine_tune@DATASET-GENERATOR: each client adapts PPPFL's initial model on its private records. Private."""
+"""fine_tune@DATASET-GENERATOR: each client adapts PPPFL's initial model on its private records.
+
+Its output is private.
+"""
 
 from functools import partial
+from pathlib import Path
 
 from pipelines import paths, seeds
 from pipelines.config import Params
@@ -15,17 +19,20 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
-    folder, profile = paths.initial(dataset, generator), params.profiles[dataset]
-    made = paths.cost(dataset, generator) / paths.COST
-    privacy, state, cost = (
-        read_json(folder / "privacy.json"),
-        read_json(folder / health.FILE),
-        read_json(made),
-    )
-    require(folder / "privacy.json", privacy, "epsilon_max", "guarantee")
-    require(folder / health.FILE, state, "collapsed", "why")
-    require(made, cost, "rounds", "bytes_down", "bytes_up", "seconds")
-    found = fine_tuning.through_rounds(
+    """Fine-tunes at every client and writes the results.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        generator: The generator's name.
+    """
+    folder = paths.initial(dataset, generator)
+    profile = params.profiles[dataset]
+    privacy = _read(folder / "privacy.json", "epsilon_max", "guarantee")
+    state = _read(folder / health.FILE, "collapsed", "why")
+    cost_file = paths.cost(dataset, generator) / paths.COST
+    cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
+    tuned = fine_tuning.through_rounds(
         results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
         labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
@@ -34,14 +41,21 @@ def run(params: Params, dataset: str, generator: str) -> None:
         seed=seeds.derive(params.seed, "fine_tune", dataset),
     )
     method = f"pppfl/{generator}"
-    summary = {**found.summary, **privacy, "health": state}
-    cost = {**cost, "seconds_at_home": found.seconds}
+    summary = {**tuned.summary, **privacy, "health": state}
+    cost = {**cost, "seconds_at_home": tuned.seconds}
     with new_folder(paths.personal(dataset, generator)) as out:
         results.save_method(
-            out, method, summary, found.curve, found.personal, correct=found.correct, cost=cost
+            out, method, summary, tuned.curve, tuned.personal, correct=tuned.correct, cost=cost
         )
         add_salt_file(out, dataset, "all-clients")
     print(f"{dataset} {method}: {results.line(summary)}")
+
+
+def _read(path: Path, *keys: str) -> dict:
+    """Reads a JSON file that must have these keys."""
+    content = read_json(path)
+    require(path, content, *keys)
+    return content
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""meta_train@DATASET-GENERATOR: PPPFL's initial model, from the clients' synthetic sets and nothing else.
+"""meta_train@DATASET-GENERATOR: trains PPPFL's initial model on the clients' synthetic sets alone.
 
-What it cost is kept apart, at home: a clock says something else each time."""
+What it cost is stored apart and stays local: a clock says something else each time.
+"""
 
 from pipelines import paths, scratch, seeds
 from pipelines.config import Params
@@ -17,18 +18,25 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, generator: str) -> None:
-    settings, of = params.training(dataset, "meta"), (dataset, list(params.clients), generator)
+    """Runs the rounds and writes the models, their curves, privacy and health.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        generator: The generator's name.
+    """
+    settings = params.training(dataset, "meta")
+    clients = list(params.clients)
     planned = RunSpec(dataset, "pppfl", generator)
-    privacy = {
-        **exports.privacy(*of),
-        "releases": exports.releases(*of),
-    }  # a missing card is told before the rounds
+    # before the rounds, so that a missing card is reported at once
+    privacy = exports.privacy(dataset, clients, generator)
+    privacy["releases"] = exports.releases(dataset, clients, generator)
     with scratch.unfinished(f"meta_train-{dataset}-{generator}") as unfinished:
         history = on_synthetic(params, planned, unfinished)
-        curves = [
-            {**row, "outer_learning_rate": pppfl.outer_learning_rate(settings, row["round"])}
-            for row in history.curves
-        ]
+        curves = []
+        for row in history.curves:
+            rate = pppfl.outer_learning_rate(settings, row["round"])
+            curves.append({**row, "outer_learning_rate": rate})
         verdict = _health(params, planned, history)
         with new_folder(paths.initial(dataset, generator)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
@@ -40,15 +48,20 @@ def run(params: Params, dataset: str, generator: str) -> None:
             add_salt_file(folder, dataset, "all-clients")
     last = curves[-1]
     print(
-        f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, accuracy {last['query_accuracy']:.3f}"
+        f"{dataset}/{generator}: query loss {last['query_loss']:.3f}, "
+        f"accuracy {last['query_accuracy']:.3f}"
     )
     print(verdict.told(f"{dataset} pppfl/{generator}"), end="")
 
 
 def _health(params: Params, run: RunSpec, history: History) -> health.Health:
-    """Returns the verdict on the last model, by the exported sets, or by its weights where a server has none."""
+    """Returns the verdict on the last model, by the exported sets.
+
+    Where a server has no sets, it is by the model's weights alone.
+    """
     sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
-    task, settings = run.task(params, sets), run.settings(params)
+    task = run.task(params, sets)
+    settings = run.settings(params)
     return health.check(
         history.models[-1],
         history.models[0],

@@ -1,4 +1,7 @@
-"""partition@DATASET: deals the pool to the clients and splits each shard into train, validation and test. Private."""
+"""partition@DATASET: deals the pool to the clients and splits each shard.
+
+The parts are train, validation and test. Its output is private.
+"""
 
 import numpy as np
 
@@ -10,6 +13,7 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str) -> None:
+    """Writes a shard per client and prints its sizes."""
     pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
     rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
     cut = partitions.cut(pool, params.partition, rng)

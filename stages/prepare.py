@@ -1,4 +1,7 @@
-"""prepare@DATASET: reads the source and keeps its official test set apart, or splits one off, before anything else."""
+"""prepare@DATASET: reads the source and sets its official test set apart, before anything else.
+
+Where there is none, a test set is split off.
+"""
 
 import errno
 import json
@@ -18,7 +21,9 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str) -> None:
-    profile, root = params.profiles[dataset], Path(params.prepare.root)
+    """Writes the pool, the global test set and the public images."""
+    profile = params.profiles[dataset]
+    root = Path(params.prepare.root)
     source = {"name": profile.source, "classes": profile.classes, "root": root}
     skip = params.prepare.on_unreadable
     pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **source)
@@ -26,16 +31,12 @@ def run(params: Params, dataset: str) -> None:
     _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
-        test, pool = (
-            pool[rows]
-            for rows in partitions.split(pool.labels, [params.prepare.test_fraction], rng)
-        )
+        test, pool = _split(pool, params.prepare.test_fraction, rng)
         if not len(test):
             rule = f"large enough to leave an image of {dataset} in the global test set"
             raise mistake("prepare.test_fraction", params.prepare.test_fraction, rule)
-    public, pool = _public(
-        pool, params.public_fraction(dataset), seeds.derive(params.seed, "public", dataset)
-    )
+    rng = np.random.default_rng(seeds.derive(params.seed, "public", dataset))
+    public, pool = _split(pool, params.public_fraction(dataset), rng)
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
             data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
@@ -52,47 +53,60 @@ def _tell_classes(
     if not names:
         return
     counts = np.bincount(labels, minlength=len(names))
-    told = (f"{label} is {printable(name)} ({counts[label]})" for label, name in enumerate(names))
-    print(f"{dataset}: class and number of its records: {', '.join(told)}")
+    shown = list(map(printable, names))
+    phrases = [f"{label} is {name} ({counts[label]})" for label, name in enumerate(shown)]
+    print(f"{dataset}: class and number of its records: {', '.join(phrases)}")
     if not declared:
-        line = f"class_names: {json.dumps([printable(name) for name in names], ensure_ascii=False)}"
         print(
-            f"{dataset}: cards name no class. To hand out the names with the images, write under profiles.{dataset}:"
+            f"{dataset}: cards name no class. To hand out the names with the images, write under "
+            f"profiles.{dataset}:"
         )
-        print(f"    {line}")
+        print(f"    class_names: {json.dumps(shown, ensure_ascii=False)}")
 
 
-def _public(pool: Images, fraction: float, seed: int) -> tuple[Images, Images]:
-    """(what the server may see, the rest)."""
-    rows = partitions.split(pool.labels, [fraction], np.random.default_rng(seed))
-    return pool[rows[0]], pool[rows[1]]
+def _split(pool: Images, fraction: float, rng: np.random.Generator) -> tuple[Images, Images]:
+    """Returns a fraction of the pool, stratified by class, and the rest."""
+    first, rest = partitions.split(pool.labels, [fraction], rng)
+    return pool[first], pool[rest]
 
 
 def _holds_own(params: Params, root: Path) -> bool:
-    """Whether the folder, which DVC notes as a whole, whatever is read from it, holds images of no public data set: all
-    of `raw`, and elsewhere what a profile names."""
+    """Returns True if the raw folder may hold non-public images.
+
+    DVC hashes the whole folder, so it matters even if this stage reads other files. `raw/` counts
+    as private; another folder does if it contains a data set of an `npz` or `folder` profile.
+    """
     if root.resolve().is_relative_to(paths.RAW.resolve()):
         return True
-    own = [name for name, profile in params.profiles.items() if not profile.is_public]
-    return any((root / name).exists() or (root / f"{name}.npz").exists() for name in own)
+    for name, profile in params.profiles.items():
+        holds = (root / name).exists() or (root / f"{name}.npz").exists()
+        if holds and not profile.is_public:
+            return True
+    return False
 
 
 def _salt(root: Path) -> None:
-    """DVC notes hash, size and number of files of this folder, a dependency, after the stage."""
+    """Adds a salt and padding to the raw folder.
+
+    DVC notes hash, size and number of files of this folder, a dependency, after the stage.
+    """
     owner = ("raw", "all-data-sets")
     try:
         if is_seasoned_elsewhere(root, *owner):
             print(
-                f"WARNING: {root} was used with other ledgers before, as by a second clone of the project. What those "
-                f"and {paths.ledgers()} have of the same records, nobody adds up, and no cap counts it together. Set "
-                f"{paths.LEDGERS} to one folder for both."
+                f"WARNING: {root} was used with other ledgers before, as by a second clone of the "
+                f"project. What those and {paths.ledgers()} have of the same records, nobody adds "
+                f"up, and no cap counts it together. Set {paths.LEDGERS} to one folder for both."
             )
         add_salt_file(root, *owner)
         pad_file_count(root)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):
             raise
-        rule = "a folder that can be written where it holds images of your own: its hash in dvc.lock is salted there"
+        rule = (
+            "a folder that can be written where it holds images of your own: its hash in dvc.lock "
+            "is salted there"
+        )
         raise mistake("prepare.root", str(root), rule) from None
 
 

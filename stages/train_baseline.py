@@ -1,7 +1,8 @@
-"""train_baseline@DATASET-ALGORITHM: the same clients without PPPFL. Private.
+"""train_baseline@DATASET-ALGORITHM: trains the same clients without PPPFL. Its output is private.
 
-Most train on the clients' synthetic sets, once per generator, then all are fine-tuned at home alike. `local` and
-`random_init` send nothing; fedavg_real and pppfl_real train on the private records, with no privacy: upper bounds.
+Most train on the clients' synthetic sets, once per generator, then all are fine-tuned locally and
+alike. `local` and `random_init` send nothing; fedavg_real and pppfl_real train on the private
+records, with no privacy: upper bounds.
 """
 
 import math
@@ -29,22 +30,28 @@ UPPER_BOUND = {"epsilon_max": math.inf, "guarantee": "none", "upper_bound": True
 
 
 def run(params: Params, dataset: str, algorithm: str) -> None:
-    """Trains a method on every generator's sets, fine-tunes it at each client, and writes the results."""
+    """Trains a method on every generator's sets, fine-tunes it at each client, writes the results.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        algorithm: The method's name.
+    """
     profile = params.profiles[dataset]
     client_shards = shards.read_all(dataset, list(params.clients), profile)
-    everyone = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
+    global_test = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     unfinished = scratch.unfinished(f"train_baseline-{dataset}-{algorithm}")
-    with unfinished as kept, new_folder(paths.baseline(dataset, algorithm)) as folder:
+    with unfinished as checkpoints, new_folder(paths.baseline(dataset, algorithm)) as folder:
         for generator, data, privacy in _data(params, dataset, algorithm, client_shards):
             task = of_clients(params, dataset, data, algorithm, generator)
             settings = params.training(dataset, algorithm)
             network = _network(params, dataset, algorithm, generator)
-            reported = baselines.trained(algorithm, task, settings, network, kept)
+            reported = baselines.trained(algorithm, task, settings, network, checkpoints)
             for name, trained in reported.items():
                 tuned = fine_tuning.from_each_own(
                     trained.models,
                     client_shards,
-                    everyone,
+                    global_test,
                     build=task.build,
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
@@ -68,14 +75,15 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 def _data(
     params: Params, dataset: str, algorithm: str, client_shards: dict[str, Shard]
 ) -> Iterator[tuple]:
-    """Yields the generator or None, each client's set, and its privacy, for each run of the algorithm."""
+    """Yields the generator or None, each client's set, and its privacy, for each run."""
     if algorithm in (*methods.AT_HOME, *methods.ON_REAL_DATA):
         privacy = UPPER_BOUND if algorithm in methods.ON_REAL_DATA else NOTHING_LEAVES
         yield None, {client: shard.train for client, shard in client_shards.items()}, privacy
         return
     for generator in params.synthesis.generators:
-        of = dataset, list(params.clients), generator
-        yield generator, exports.images(*of, params.profiles[dataset]), exports.privacy(*of)
+        clients = list(params.clients)
+        sets = exports.images(dataset, clients, generator, params.profiles[dataset])
+        yield generator, sets, exports.privacy(dataset, clients, generator)
 
 
 def _health(
@@ -83,19 +91,25 @@ def _health(
 ) -> health.Health:
     """Returns the verdict on the one model that all share, by their synthetic sets.
 
-    For an upper bound, and for models of each client's own, it looks at weights alone: no verdict may come from private
-    records.
+    For an upper bound, and for models of each client's own, it looks at weights alone: no verdict
+    may come from private records.
     """
     models = list({id(model): model for model in trained.models[-1].values()}.values())
     shared = len(models) == 1 and algorithm not in (*methods.AT_HOME, *methods.ON_REAL_DATA)
-    asked = {
-        "sets": list(task.data.values()) if shared else [],
-        "build": task.build,
-        "seed": seeds.derive(task.seed, "health"),
-        "remedy": health.remedy(dataset, f"baselines.{algorithm}", settings),
-    }
-    verdicts = [health.check(model, task.start(), **asked) for model in models]
-    return next((verdict for verdict in verdicts if verdict.collapsed), verdicts[0])
+    verdicts = []
+    for model in models:
+        verdict = health.check(
+            model,
+            task.start(),
+            sets=list(task.data.values()) if shared else [],
+            build=task.build,
+            seed=seeds.derive(task.seed, "health"),
+            remedy=health.remedy(dataset, f"baselines.{algorithm}", settings),
+        )
+        if verdict.collapsed:
+            return verdict
+        verdicts.append(verdict)
+    return verdicts[0]
 
 
 def _network(
@@ -111,7 +125,10 @@ def _network(
 
 
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
-    """Returns the settings of fine-tuning: alike for all but `local`, which trains until it stops improving."""
+    """Returns the settings of fine-tuning, which are alike for all but `local`.
+
+    That trains until it stops improving.
+    """
     longer = params.training(dataset, "local").model_dump() if algorithm == "local" else {}
     return params.training(dataset, "fine_tune").model_copy(update=longer)
 

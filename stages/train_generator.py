@@ -1,4 +1,9 @@
-"""train_generator@DATASET-CLIENT-GENERATOR: one release of one client's shard, within that client's budget."""
+"""train_generator@DATASET-CLIENT-GENERATOR: makes one release of one client's shard.
+
+It stays within that client's budget.
+"""
+
+from pathlib import Path
 
 from pipelines import paths, release_store, releases, seeds
 from pipelines.config import Params
@@ -12,6 +17,14 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
+    """Enters the release in the ledger, makes it once, and writes the fitted generator.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        client: The client's name.
+        generator: The generator's name.
+    """
     module = base.load(generator)
     settings = params.generator(dataset, generator)
     space = release.public_space(params.profiles[dataset])
@@ -28,10 +41,9 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     entries = releases.match_recorded(ledgers, {client: entry})
     where = base.Where(params.device, release_store.unfinished(ledgers, entries))
 
-    def make(folder):
-        release.save(
-            folder, module.fit(train, plan, source, seed, where), plan, entries[client].fingerprint
-        )
+    def make(folder: Path) -> None:
+        state = module.fit(train, plan, source, seed, where)
+        release.save(folder, state, plan, entries[client].fingerprint)
 
     store = releases.make_once(ledgers, entries, make)
     with new_folder(paths.generator(dataset, client, generator)) as folder:

@@ -63,7 +63,7 @@ def _outputs(root: Path) -> list[str]:
     with Repo(str(root)) as repo:
         for out in repo.index.outs:
             path = repo.fs.relpath(out.fs_path, repo.root_dir)
-            if any(fnmatch.fnmatch(path, pattern) for pattern in RELEASED):
+            if _is_released(path):
                 continue
             if out.can_push:
                 sentences.append(
@@ -75,6 +75,11 @@ def _outputs(root: Path) -> list[str]:
                     f"{path} is private and `cache: false`: `dvc exp push` would put it into Git."
                 )
     return sentences
+
+
+def _is_released(path: str) -> bool:
+    """Returns whether an output is on the list of what may leave."""
+    return any(fnmatch.fnmatch(path, pattern) for pattern in RELEASED)
 
 
 def _tracked(root: Path) -> list[str]:
@@ -90,11 +95,11 @@ def _unignored(root: Path) -> list[str]:
     """
     probes = [f"{folder}/probe" for folder in GENERATED if not (root / folder).is_symlink()]
     ignored = repository.ignored(root, probes)
-    return [
-        f"{probe} would be added by `git add -A`: .gitignore misses it."
-        for probe in probes
-        if probe not in ignored
-    ]
+    sentences = []
+    for probe in probes:
+        if probe not in ignored:
+            sentences.append(f"{probe} would be added by `git add -A`: .gitignore misses it.")
+    return sentences
 
 
 def _placed(root: Path) -> list[str]:

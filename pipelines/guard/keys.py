@@ -3,6 +3,7 @@
 import contextlib
 import fnmatch
 import io
+import itertools
 import lzma
 import re
 import tarfile
@@ -17,8 +18,10 @@ from typing import BinaryIO
 # The first line of a key of any kind: PKCS8, ENCRYPTED, RSA, EC, DSA, OPENSSH, PGP, SSH2, and
 # PuTTY's. It has no line break in it, so JSON such as NVFlare's cert.json has it unchanged.
 HEADER = re.compile(rb"----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-\d")
-LONGEST = 128  # bytes: no header is longer
-PIECE = 1 << 20  # bytes that are read at once
+# bytes: no header is longer
+LONGEST = 128
+# bytes that are read at once
+PIECE = 1 << 20
 NAMES = (
     *("*.key", "*.p12", "*.pfx", "*.jks", "*.ppk", "*.secret", "cert.json"),
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
@@ -26,8 +29,10 @@ NAMES = (
     *(".netrc", ".pgpass", ".pypirc", ".git-credentials", "config.local"),
 )
 NO_SECRET = (".env.example", ".env.sample", ".env.template")
-MOST = 1 << 28  # bytes that are unpacked of one file
-DEEPEST = 3  # archives in archives
+# bytes that are unpacked of one file
+MOST = 1 << 28
+# archives in archives
+DEEPEST = 3
 
 KEY = "holds a private key"
 NAMED = "has the name of a private key or of a file of secrets"
@@ -109,7 +114,8 @@ class _Search:
                 try:
                     members = open_archive(stream, closing)
                 except DAMAGED:
-                    continue  # no archive of this kind
+                    # no archive of this kind
+                    continue
                 yield from self._search_archive(members, where, depth)
 
     def _search_archive(
@@ -135,15 +141,16 @@ class _Search:
 def _zip(stream: BinaryIO, closing: contextlib.ExitStack) -> Iterator[_Member]:
     """Opens a zip archive, which `closing` closes, and returns its files."""
     archive = closing.enter_context(zipfile.ZipFile(stream))
-    return (
-        _Member(
-            name=member.filename,
-            unpacked=0 if member.compress_type == zipfile.ZIP_STORED else member.file_size,
-            locked=bool(member.flag_bits & 1),
-            open=partial(archive.open, member),
-        )
-        for member in archive.infolist()
-        if not member.is_dir()
+    files = itertools.filterfalse(zipfile.ZipInfo.is_dir, archive.infolist())
+    return map(partial(_zip_member, archive), files)
+
+
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
+    return _Member(
+        name=member.filename,
+        unpacked=0 if member.compress_type == zipfile.ZIP_STORED else member.file_size,
+        locked=bool(member.flag_bits & 1),
+        open=partial(archive.open, member),
     )
 
 
@@ -175,7 +182,11 @@ def _has_header(stream: BinaryIO) -> bool:
 
 
 def _is_named(name: str) -> bool:
-    """Returns whether a file has the name of a private key or of a file of secrets."""
+    """Returns whether a file has the name of a private key or of a file of secrets.
+
+    >>> _is_named("kits/c0/client.key"), _is_named("notes.md"), _is_named(".env.example")
+    (True, False, False)
+    """
     base_name = PurePosixPath(name).name.lower()
     if base_name in NO_SECRET:
         return False

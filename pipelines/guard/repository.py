@@ -7,8 +7,10 @@ from pathlib import Path
 
 from pipelines.errors import UserError
 
-PLAIN = "100"  # the mode of a file begins with it, unless it is a link or a submodule
-NO_MATCH = 1  # `git check-ignore` ends with it when it ignores none of the names
+# the mode of a file begins with it, unless it is a link or a submodule
+PLAIN = "100"
+# `git check-ignore` ends with it when it ignores none of the names
+NO_MATCH = 1
 
 
 def tracked(root: Path, *places: str) -> list[str]:

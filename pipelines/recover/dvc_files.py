@@ -23,11 +23,14 @@ DVC = Path(".dvc/tmp")
 CACHE = Path(".dvc/cache")
 RESULTS = Path("dvc.lock")
 OUTPUTS = ("data", "models", "reports")
-TEMPORARY = re.compile(r".*\.[\w-]{22}\.tmp")  # as dvc_objects.fs.utils.tmp_fname names them
+# files that are not yet renamed, as dvc_objects.fs.utils.tmp_fname names them
+TEMPORARY = re.compile(r".*\.[\w-]{22}\.tmp")
 OBJECT = re.compile(r"[0-9a-f]{30}(\.dir)?")
-PROTECTED = 0o444  # of a cached file that is whole: DVC sets it last
+# of a cached file that is whole: DVC sets it last
+PROTECTED = 0o444
 MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
-STAGE = re.compile(r"  [^ ]")  # a stage's name in dvc.lock
+# a stage's name in dvc.lock
+STAGE = re.compile(r"  [^ ]")
 
 
 def mend() -> Iterator[str]:
@@ -63,7 +66,8 @@ def _databases() -> Iterator[str]:
     from dvc.fs import LocalFileSystem
     from dvc.repo import Repo
 
-    birth = DVC / "btime"  # DVC names the folder by its time
+    # DVC names the folder by its time
+    birth = DVC / "btime"
     if not birth.exists():
         return
     # stands for a Repo, which could not be opened while its files are torn
@@ -135,7 +139,11 @@ def _readable(lines: list[str]) -> bool:
 
 
 def _stage_starts(lines: list[str]) -> list[int]:
-    """Returns the numbers of the lines that name a stage."""
+    """Returns the numbers of the lines that name a stage.
+
+    >>> _stage_starts(["schema: '2.0'", "stages:", "  prepare@digits:", "    cmd: x"])
+    [2]
+    """
     return [number for number, line in enumerate(lines) if STAGE.match(line)]
 
 

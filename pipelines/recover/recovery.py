@@ -12,7 +12,8 @@ from pipelines.privacy.ledger.head import parsed
 from pipelines.recover import dvc_files
 from pipelines.recover.dvc_lock import held
 
-GIT_WAITS = 1.0  # seconds for which no live Git holds its index
+# seconds for which no live Git holds its index
+GIT_WAITS = 1.0
 
 
 def recover() -> list[str]:
@@ -27,10 +28,10 @@ def recover() -> list[str]:
     """
     mended = []
     with held():
-        before = {ledger.path: _entries(ledger) for ledger in _ledgers()}
+        before = _all_entries()
         for mend in (_ledger_tails, dvc_files.mend, _folders, _git):
             mended += mend()
-        after = {ledger.path: _entries(ledger) for ledger in _ledgers()}
+        after = _all_entries()
     for path, entries in before.items():
         if after.get(path, [])[: len(entries)] != entries:
             raise UserError(
@@ -62,6 +63,11 @@ def proof() -> str:
 def _ledgers() -> list[Ledger]:
     """Returns all ledgers. No total is asked of them, so any delta will do."""
     return [Ledger(path, delta=1e-5) for path in sorted(paths.ledgers().glob("*/*.jsonl"))]
+
+
+def _all_entries() -> dict[Path, list[dict]]:
+    """Returns the lines of every ledger by its path."""
+    return {ledger.path: _entries(ledger) for ledger in _ledgers()}
 
 
 def _entries(ledger: Ledger) -> list[dict]:
