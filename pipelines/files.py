@@ -28,6 +28,11 @@ def new_folder(path: Path) -> Iterator[Path]:
     So a killed run leaves nothing beside the outputs, where a folder dependency of DVC or a
     `git add -A` would find it. The next new folder removes what it left there (scratch.py).
 
+    >>> with new_folder(Path("out")) as folder:
+    ...     write_json(folder / "privacy.json", {"epsilon": float("inf")})
+    >>> read_json(Path("out/privacy.json"))
+    {'epsilon': 'inf'}
+
     Raises:
         UserError: The folder cannot be written. Nothing was left half-written.
     """
