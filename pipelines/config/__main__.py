@@ -15,6 +15,7 @@ from pipelines.errors import told_in_a_sentence
 
 
 def main() -> None:
+    """Runs the command that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m pipelines.config", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     about = "print a method's settings for a data set, and where each value comes from"
@@ -23,12 +24,12 @@ def main() -> None:
     showing.add_argument(
         "method", help="a generator, pppfl, fine_tune, new_clients, a baseline or a noisy one"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     with told_in_a_sentence():
         files = assemble(Path(PARAMS))
         params = checked(files)
-        if given.command == "show":
-            print("\n".join(show.lines(files, params, given.dataset, given.method)))
+        if options.command == "show":
+            print("\n".join(show.lines(files, params, options.dataset, options.method)))
         else:
             print(summary(params))
 

@@ -15,7 +15,12 @@ from pipelines.errors import UserError
 
 
 class Layer(NamedTuple):
-    """Values that come on top of a block. path: Where they stand in the settings."""
+    """Holds values that come on top of a block.
+
+    Attributes:
+        path: Where they stand in the settings.
+        values: {name of a setting: its value}.
+    """
 
     path: tuple[str, ...]
     values: dict
@@ -55,8 +60,9 @@ class Blocks(Block):
         """Returns the settings of `meta`, `fine_tune`, `new_clients` or a baseline.
 
         They are its block, overridden by what the data set's classifier needs (`networks`), then
-        by its profile. In both, `federated` stands for every algorithm of local SGD and `meta` for
-        every one of MAML, but for what makes one of them what it is.
+        by its profile. Both may override all algorithms of local SGD under `federated`, and all
+        of MAML under `meta`. Such an override skips the settings in a block's `own`, which define
+        the algorithm.
 
         Raises:
             UserError: The result is not valid.
@@ -101,7 +107,13 @@ class Blocks(Block):
         return [*above, *self._overrides(name, path, profile.training)]
 
     def written(self, dataset: str, name: str, key: str) -> tuple[str, ...]:
-        """Returns where the value of one of a data set's own settings stands."""
+        """Returns where the value of one of a data set's own settings stands.
+
+        Args:
+            dataset: The data set's name.
+            name: A generator or method.
+            key: The name of the setting.
+        """
         for layer in reversed(self.layers(dataset, name)):
             if key in layer.values:
                 return (*layer.path, key)

@@ -13,11 +13,13 @@ from pipelines.config.values import Block, mistake
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 
-LEAST_FALL = 1e-3  # of planned noise
-# of noise that follows the loss; DPFL-AGN prints 0.001 for one, which spends a budget in a step
+# The least share of the first round's noise that planned noise may fall to.
+LEAST_FALL = 1e-3
+# The least decay of noise that follows the loss. DPFL-AGN prints 0.001 for one, which spends a
+# budget in a step.
 LEAST_DECAY = 0.9
 METHODS = ("meta", "fine_tune", "new_clients", *BASELINES, *DP_BASELINES)
-# what a profile's `training`, and a network's block under `networks`, may override
+# The names that a profile's `training`, and a network's block under `networks`, may override.
 TRAINING = (*METHODS[:3], "federated", *METHODS[3:])
 
 
@@ -56,6 +58,7 @@ class Checks:
         return mistake(where, got, rule, self.file(tuple(where.split("."))) if plain else None)
 
     def networks(self) -> None:
+        """Checks what each network overrides."""
         for network, overrides in self.params.networks.items():
             self._names(f"networks.{network}", overrides, TRAINING)
             for name in METHODS:
@@ -67,6 +70,7 @@ class Checks:
                 raise self._mistake(where, name, f"of {', '.join(allowed)}")
 
     def profiles(self) -> None:
+        """Checks each profile, and the settings that its data set has under it."""
         for dataset in self.params.datasets:
             if dataset not in self.params.profiles:
                 rule = "a name that has a file in 'profiles', NAME.yaml"
@@ -150,6 +154,7 @@ class Checks:
             raise self._noisy_mistake(dataset, name, field, rule)
 
     def root(self) -> None:
+        """Checks the folder of raw files."""
         root = self.params.prepare.root
         inside = Path(os.path.relpath(root or "."))
         if ".." not in inside.parts and not inside.is_relative_to(RAW):
@@ -157,6 +162,7 @@ class Checks:
             raise self._mistake("prepare.root", root, rule)
 
     def clients(self) -> None:
+        """Checks that each client gets a shard, and that its lifetime values agree."""
         for client in self.params.clients:
             if client not in self.params.partition.clients:
                 rule = "among the clients of 'partition.clients', who get a shard"
@@ -170,6 +176,7 @@ class Checks:
             raise self._mistake("clients", "{}", "a mapping with at least one client")
 
     def partition(self) -> None:
+        """Checks the small client and the shares of records."""
         partition = self.params.partition
         small = partition.small
         if small and (small.client not in partition.clients or len(partition.clients) < 2):
@@ -180,6 +187,7 @@ class Checks:
             raise self._mistake("partition.test_fraction", partition.test_fraction, rule)
 
     def lists(self) -> None:
+        """Checks the lists of what runs: none is empty, and no name stands twice."""
         params = self.params
         lists = {
             "datasets": params.datasets,

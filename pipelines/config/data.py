@@ -22,10 +22,13 @@ from pipelines.config.values import (
     number,
 )
 
-MOST_CHARACTERS = 60  # of a class's name
+# The most characters of a class's name.
+MOST_CHARACTERS = 60
 
 
 class Prepare(Block):
+    """Says where raw files lie, and how a data set is split into parts."""
+
     root: Text = "raw"
     on_unreadable: Literal["fail", "skip"] = "fail"
     test_fraction: OpenFraction
@@ -33,11 +36,15 @@ class Prepare(Block):
 
 
 class SmallClient(Block):
+    """Names a client that gets few records, and how many."""
+
     client: Name
     train_records: number(int, "[4, 1e9]")
 
 
 class Partition(Block):
+    """Says how the records of a data set are shared out to clients."""
+
     scheme: Literal["dirichlet", "shards", "quantity", "iid"]
     clients: list[Name]
     alpha: number(float, "[1e-6, 1e6]")
@@ -49,11 +56,15 @@ class Partition(Block):
 
 
 class Privacy(Block):
+    """Holds the delta of all clients, and where noise comes from."""
+
     delta: Delta
     noise: Literal["os_entropy", "seeded_for_tests"] = "os_entropy"
 
 
 class Client(Block):
+    """Holds a client's budget for each release, and its cap for all of them together."""
+
     epsilon: Epsilon
     delta: Delta | None = None
     lifetime_epsilon: Epsilon | None = None
@@ -61,6 +72,8 @@ class Client(Block):
 
 
 class Quality(Block):
+    """Says what synthetic images must reach, and how that is measured."""
+
     extractor: Literal["small_gray", "inception"]
     inception_weights: Text | None = None
     repeats: number(int, "[1, 1e4]")
@@ -69,10 +82,13 @@ class Quality(Block):
     on_failure: Literal["warn", "fail"] = "warn"
 
 
-Warp = number(float, "[0, 1e3]")  # radians, pixels or grey levels
+# Radians, pixels or grey levels.
+Warp = number(float, "[0, 1e3]")
 
 
 class Augmentation(Block):
+    """Holds the strength of each random change to an image; 0 leaves the change out."""
+
     rotation: Warp = 0.0
     scale: Fraction = 0.0
     shear: Warp = 0.0
@@ -82,14 +98,11 @@ class Augmentation(Block):
 
 
 Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
-SMALLEST = {
-    "cnn": 16,
-    "papernot": 16,
-    "fedavg_cnn": 16,
-    "abadi": 4,
-}  # least side of an image, where there is one
+# {network: the least side of an image}, for the networks that have one.
+SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}
 
-# Of a user's own images; every other source has a published data set, whose records are no secret.
+# The sources of a user's own images. Every other source has a published data set, whose records are
+# no secret.
 OWN_SOURCES = ("folder", "npz")
 
 
@@ -116,11 +129,14 @@ def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
 
 
 class Profile(Block):
-    """Holds what is public about a data set, and what its runs have of their own.
+    """Holds what is public about a data set, and the settings that only its runs have.
 
-    source: Of `pipelines.datasets.sources`, which knows their names. public_fraction: None stands
-    for `prepare.public_fraction` where the source is public, and for none of one's own images.
-    training, synthesis: Overrides of blocks, by the blocks' names.
+    Attributes:
+        source: A name that `pipelines.datasets.sources` knows.
+        public_fraction: The share of images that is declared public. None stands for
+            `prepare.public_fraction` if the source is public, and for 0 if the images are a user's.
+        training: {name of a method, or of a family: the settings that it overrides}.
+        synthesis: {name of a generator: the settings that it overrides}.
     """
 
     source: Name
@@ -137,4 +153,5 @@ class Profile(Block):
 
     @property
     def is_public(self) -> bool:
+        """Returns whether the source is a published data set."""
         return self.source not in OWN_SOURCES

@@ -20,8 +20,9 @@ from pipelines.config.values import (
     number,
 )
 
-LEAST_FACTOR = 1e-6  # on a client's first noise multiplier; its own `noise_least` holds besides
-# choices that need no image of the server's: all others look at them
+# The least factor on a client's first noise multiplier. The client's `noise_least` holds, too.
+LEAST_FACTOR = 1e-6
+# The choices that need no image of the server's. All other choices look at public images.
 NEEDING_NO_IMAGES = {
     "noise_control": ["const", "scheduled"],
     "local_steps_rule": ["fixed", "ratio"],
@@ -37,12 +38,18 @@ NEEDING_NO_IMAGES = {
 
 
 class SharedWarmStart(WarmStart):
-    """Holds a warm start that all clients share. share: Of mu squared."""
+    """Holds a warm start that all clients share.
+
+    Attributes:
+        share: The share of the budget's mu squared that the images of the warm start cost.
+    """
 
     share: Part
 
 
 class Dpsgd(Block):
+    """Holds the settings of DP-SGD in a federation, and of the algorithms that adapt its noise."""
+
     rounds: Count
     local_steps: Count
     local_steps_rule: Literal["fixed", "ratio", "paper", "paper_corrected", "local_sgd"] = "fixed"
@@ -75,6 +82,8 @@ class Dpsgd(Block):
 
 
 class Nbafl(Fedprox):
+    """Holds the settings of NbAFL, which adds noise to what a client sends each round."""
+
     bound: Literal["sound", "paper"] = "sound"
     clipping_norm: Norm
     records: Records
@@ -84,6 +93,12 @@ class Nbafl(Fedprox):
 
 
 class DpBaselines(Block):
+    """Holds the blocks of all noisy algorithms.
+
+    Attributes:
+        algorithms: The names of those that run.
+    """
+
     algorithms: list[Literal["dpsgd", "dpsgd_warm", "nbafl", "adap", "agn", "ali"]]
     dpsgd: Dpsgd
     dpsgd_warm: Dpsgd
@@ -97,9 +112,10 @@ DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algor
 
 
 def looks_at_images(settings: Block) -> str:
-    """Returns the first field whose value needs images that the server may see; "" where none does.
+    """Returns the first field whose value needs images that the server may see; "" if none does.
 
-    settings: of a noisy algorithm.
+    Args:
+        settings: The block of a noisy algorithm.
     """
     for field, plain in NEEDING_NO_IMAGES.items():
         if getattr(settings, field, plain[0]) not in plain:

@@ -1,4 +1,4 @@
-"""Declares the settings of what carries the messages between clients and server."""
+"""Declares the settings about the messages between clients and server."""
 
 from typing import Literal
 
@@ -6,6 +6,8 @@ from pipelines.config.values import Block, Seconds
 
 
 class Federation(Block):
+    """Says which engine carries messages, what a lost client means, and how long a side waits."""
+
     engine: Literal["inprocess", "nvflare"] = "inprocess"
     mode: Literal["local", "remote"] = "local"
     on_loss: Literal["fail", "skip"] = "fail"

@@ -23,9 +23,10 @@ from pipelines.errors import UserError
 class Assembled:
     """Holds the contents of all parameter files as one mapping.
 
-    content: What `Params` is made of; no block has a `base` any more. files: {path of a value: its
-    file}, where that is not the place that belongs to its block. inherited: {path of a value: its
-    path at the base}.
+    Attributes:
+        content: What `Params` is made of; no block has a `base` any more.
+        files: {path of a value: its file}, if that is not the file in which its block belongs.
+        inherited: {path of a value: its path at the base}.
     """
 
     content: dict
@@ -53,7 +54,7 @@ def assemble(path: Path) -> Assembled:
     """Reads params.yaml and the files of settings/ and profiles/ beside it.
 
     Args:
-        path: Of params.yaml.
+        path: The path of params.yaml.
 
     Raises:
         UserError: A file is absent or no YAML, or holds a block that DVC does not look for there;
@@ -62,16 +63,16 @@ def assemble(path: Path) -> Assembled:
     root = path.parent
     params = read(path)
     _check_places(params, PARAMS)
-    found = Assembled({})
+    assembled = Assembled({})
     for file in SETTINGS:
         settings = read(root / file)
         _check_places(settings, file)
-        found.content |= settings
+        assembled.content |= settings
     for block, values in params.items():
-        _lay(found, block, values)
-    found.content[PROFILES] = _profiles(root)
-    _resolve_bases(found)
-    return found
+        _lay(assembled, block, values)
+    assembled.content[PROFILES] = _profiles(root)
+    _resolve_bases(assembled)
+    return assembled
 
 
 def _check_places(content: dict, file: str) -> None:
@@ -126,16 +127,16 @@ def _stray(block: str, right: str, file: str) -> UserError:
     return UserError(f"The {shown(block)} parameter is unknown, {hint} ({file})")
 
 
-def _lay(found: Assembled, block: object, values: object) -> None:
+def _lay(assembled: Assembled, block: object, values: object) -> None:
     """Lays a block of params.yaml over the same block of settings/, key by key."""
-    below = found.content.get(block)
+    below = assembled.content.get(block)
     if not (isinstance(below, dict) and isinstance(values, dict)):
-        found.content[block] = values
-        found.files[(block,)] = PARAMS
+        assembled.content[block] = values
+        assembled.files[(block,)] = PARAMS
         return
-    found.content[block] = {**below, **values}
+    assembled.content[block] = {**below, **values}
     for key in values:
-        found.files[(block, key)] = PARAMS
+        assembled.files[(block, key)] = PARAMS
 
 
 def _profiles(root: Path) -> dict[str, dict]:
@@ -144,17 +145,17 @@ def _profiles(root: Path) -> dict[str, dict]:
     return {name: read(root / profile_file(name)) for name in names}
 
 
-def _resolve_bases(found: Assembled) -> None:
-    content = found.content
+def _resolve_bases(assembled: Assembled) -> None:
+    content = assembled.content
     meta = {"meta": content.get("meta")}
     for block in ("synthesis", "baselines", "dp_baselines", "networks"):
-        _resolve(found, content, (block,), meta if block == "baselines" else {})
+        _resolve(assembled, content, (block,), meta if block == "baselines" else {})
     for name, profile in content[PROFILES].items():
         for block in ("synthesis", "training"):
-            _resolve(found, profile, (PROFILES, name, block), {})
+            _resolve(assembled, profile, (PROFILES, name, block), {})
 
 
-def _resolve(found: Assembled, owner: dict, path: tuple[str, ...], outside: dict) -> None:
+def _resolve(assembled: Assembled, owner: dict, path: tuple[str, ...], outside: dict) -> None:
     group = owner.get(path[-1])
     if isinstance(group, dict):
-        owner[path[-1]] = with_bases(group, path, outside, found.inherited.__setitem__)
+        owner[path[-1]] = with_bases(group, path, outside, assembled.inherited.__setitem__)

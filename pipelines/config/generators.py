@@ -29,6 +29,8 @@ GeneratorNetwork = Literal["mlp", "paper", "conv"]
 
 
 class Datalens(Block):
+    """Holds the settings of DataLens: teachers vote on compressed gradients."""
+
     teachers: Count
     teacher_network: TeacherNetwork
     generator_network: GeneratorNetwork
@@ -54,6 +56,8 @@ class Datalens(Block):
 
 
 class LowEpsilon(Block):
+    """Holds values that replace those of `DpMoments` for an epsilon below `below`."""
+
     below: Positive
     residual_clip: Norm
     first_share: Part
@@ -61,6 +65,8 @@ class LowEpsilon(Block):
 
 
 class DpMoments(Block):
+    """Holds the settings of the generator that releases noisy moments of each class."""
+
     centre: number(float, "[0, 1]") = 0.0
     cutoff: Count
     clip: Norm
@@ -73,6 +79,8 @@ class DpMoments(Block):
 
 
 class WarmStart(Block):
+    """Holds the training on synthetic images before noisy training."""
+
     images: Count
     epochs: Count
     batch: Count
@@ -80,6 +88,8 @@ class WarmStart(Block):
 
 
 class DpTeacher(DpMoments):
+    """Holds the settings of noisy moments, and of the noisy classifier that relabels its images."""
+
     teacher_share: Part
     steps: Count
     clipping_norm: Norm
@@ -92,6 +102,8 @@ class DpTeacher(DpMoments):
 
 
 class DpMerf(Block):
+    """Holds the settings of DP-MERF: noisy means of random features."""
+
     features: number(int, "[2, 1e6]")
     length_scale: Positive
     count_weight: Factor
@@ -102,6 +114,8 @@ class DpMerf(Block):
 
 
 class Gan(Block):
+    """Holds the settings of a GAN without privacy."""
+
     generator_network: GeneratorNetwork
     discriminator_network: TeacherNetwork
     wrong_labels: bool = False
@@ -112,7 +126,8 @@ class Gan(Block):
     latent: Width
 
 
-WITHOUT_NOISE = ("gan",)  # whatever budget their client asks for
+# The generators that add no noise, whatever budget their client asks for.
+WITHOUT_NOISE = ("gan",)
 
 
 def _generator(name: object) -> object:
@@ -124,7 +139,11 @@ def _generator(name: object) -> object:
 
 
 class Synthesis(Block):
-    """Holds the blocks of all generators. generators: Those that run."""
+    """Holds the blocks of all generators.
+
+    Attributes:
+        generators: The names of those that run.
+    """
 
     generators: list[Annotated[str, BeforeValidator(_generator)]]
     datalens: Datalens

@@ -1,7 +1,7 @@
 """Declares the settings of classifiers: PPPFL, the methods beside it, and fine-tuning.
 
 A new algorithm is a class here, unless it has another's settings, and its line in `Baselines`.
-`OneModel` names it, too, where it leaves one model for all.
+`OneModel` names it, too, if it leaves one model for all.
 """
 
 from typing import ClassVar, Literal
@@ -20,7 +20,7 @@ from pipelines.config.values import (
     number,
 )
 
-# what one model for all clients, made of synthetic sets, can come from
+# The methods that leave one model for all clients, trained on synthetic sets.
 OneModel = Literal[
     "pppfl",
     "random_init",
@@ -39,8 +39,9 @@ OneModel = Literal[
 class Meta(Block):
     """Holds the settings of a method of MAML.
 
-    family: The name under which a profile overrides all such blocks at once. own: What that leaves
-    alone, because it makes an algorithm what it is.
+    Attributes:
+        family: The name under which a profile overrides all such blocks at once.
+        own: The settings that such an override skips, because they define the algorithm.
     """
 
     family: ClassVar[str] = "meta"
@@ -78,6 +79,8 @@ class PppflPaper(Meta):
 
 
 class FineTune(Block):
+    """Holds the settings of a client's fine-tuning on its private images."""
+
     epochs: Count
     batch: Count
     learning_rate: Rate
@@ -91,11 +94,15 @@ class Nothing(Block):
 
 
 class Local(Block):
+    """Holds the settings of training on one client's private images alone."""
+
     epochs: Count
     patience: Count
 
 
 class Pooled(Block):
+    """Holds the settings of training on all clients' sets together."""
+
     epochs: Count
     batch: Count
     learning_rate: Rate
@@ -104,7 +111,9 @@ class Pooled(Block):
 class LocalSgd(Block):
     """Holds the settings of rounds of local SGD, which most algorithms share.
 
-    family, own: As Meta's.
+    Attributes:
+        family: As of `Meta`.
+        own: As of `Meta`.
     """
 
     family: ClassVar[str] = "federated"
@@ -118,24 +127,37 @@ class LocalSgd(Block):
 
 
 class Fedprox(LocalSgd):
+    """Holds the settings of FedProx; `mu` weighs the distance to the global model."""
+
     mu: NonNegative
 
 
 class Scaffold(LocalSgd):
-    momentum: number(float, "[0, 0]") = (
-        0.0  # the variates are means of gradients under plain SGD alone
-    )
+    """Holds the settings of SCAFFOLD."""
+
+    # the control variates are means of gradients under plain SGD alone
+    momentum: number(float, "[0, 0]") = 0.0
 
 
 class Reptile(LocalSgd):
+    """Holds the settings of Reptile."""
+
     outer_learning_rate: Share
 
 
 class SdaFl(LocalSgd):
+    """Holds the settings of SDA-FL, with the least confidence of a pseudo-label."""
+
     confidence: Fraction
 
 
 class Baselines(Block):
+    """Holds the blocks of all methods beside PPPFL that train without noise.
+
+    Attributes:
+        algorithms: The names of those that run.
+    """
+
     algorithms: list[Name]
     local: Local
     random_init: Nothing = Nothing()
@@ -161,7 +183,10 @@ BASELINES = {
 class NewClients(Block):
     """Holds the settings of new clients.
 
-    algorithms: Those that leave one model for all, trained on synthetic sets.
+    Attributes:
+        held_out: The clients that take no part in training.
+        labels: The numbers of labelled records that a new client may have.
+        algorithms: Methods that leave one model for all, trained on synthetic sets.
     """
 
     held_out: list[Name] = Field(default_factory=list)

@@ -16,12 +16,14 @@ from pydantic_core import PydanticCustomError
 from pipelines.config.places import PARAMS, file_of
 from pipelines.errors import UserError
 
-NAME = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_]*"
-)  # a name becomes a folder and a part of a stage's name, joined by '-'
-LONGEST = 64  # characters of a name: a file system takes 255 for all parts together
-DVCS = ("nfiles", "size")  # keys that DVC leaves out where it compares: it would serve a stale run
-SHOWN = 200  # characters of a value in a sentence
+# A name becomes a folder and a part of a stage's name, joined by '-'.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+# The most characters of a name. A file system takes 255 for all parts together.
+LONGEST = 64
+# The keys that DVC leaves out when it compares: it would serve a stale run.
+DVCS = ("nfiles", "size")
+# The most characters of a value in a sentence.
+SHOWN = 200
 
 
 def number(kind: type, interval: str):
@@ -80,33 +82,44 @@ def _epsilon(value):
     return float(value)
 
 
-# Edges are those of sense, not of arithmetic: inside, no noise, rate or sum overflows, whatever
-# else is set.
+# The edges are those of sense, not of arithmetic. Inside them no noise, rate or sum overflows,
+# whatever else is set.
 Name = Annotated[str, BeforeValidator(_name)]
 Text = Annotated[str, BeforeValidator(_text)]
 Seed = number(int, "[0, 1e18]")
-Count = number(int, "[1, 1e6]")  # of rounds, steps, epochs, images of a batch, teachers
+# A number of rounds, steps, epochs, teachers, or images of a batch.
+Count = number(int, "[1, 1e6]")
 Natural = number(int, "[0, 1e6]")
 Records = number(int, "[1, 1e9]")
-Side = number(int, "[1, 4096]")  # of an image, and its channels
-Width = number(int, "[1, 1e4]")  # of a layer
+# The height, width or number of channels of an image.
+Side = number(int, "[1, 4096]")
+# The width of a layer.
+Width = number(int, "[1, 1e4]")
 Fraction = number(float, "[0, 0.999999]")
 OpenFraction = number(float, "[1e-6, 0.999999]")
 Share = number(float, "[1e-6, 1]")
-Part = number(float, "[1e-3, 0.999]")  # of a budget, the rest of which buys something too
+# A part of a budget. The rest buys something, too.
+Part = number(float, "[1e-3, 0.999]")
 Epsilon = Annotated[float, BeforeValidator(_epsilon)]
 Delta = number(float, "[1e-15, 0.5]")
-CLIPPING_NORMS = (1e-9, 1e9)  # of settings, and of what a server may send
-Norm = number(float, "[{:g}, {:g}]".format(*CLIPPING_NORMS))  # L2: a bound on what one record adds
-Multiplier = number(float, "[1e-9, 1e6]")  # noise deviation over sensitivity
-Factor = number(float, "[1e-3, 1e3]")  # around 1: on noise, on a weight, on a width
-Rate = number(float, "[1e-12, 1e3]")  # of learning
+# The range of clipping norms in settings, and of those that a server may send.
+CLIPPING_NORMS = (1e-9, 1e9)
+# An L2 norm: the bound on what one record adds.
+Norm = number(float, "[{:g}, {:g}]".format(*CLIPPING_NORMS))
+# The standard deviation of noise over the sensitivity.
+Multiplier = number(float, "[1e-9, 1e6]")
+# A factor around 1 on noise, on a weight or on a width.
+Factor = number(float, "[1e-3, 1e3]")
+# A learning rate.
+Rate = number(float, "[1e-12, 1e3]")
 Positive = number(float, "[1e-6, 1e9]")
 NonNegative = number(float, "[0, 1e6]")
 Seconds = number(float, "[1e-3, 1e7]")
 
 
 class Block(BaseModel):
+    """Holds a block of settings: frozen, of exactly these names and types."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -117,7 +130,7 @@ def mistake(where: str, got: object, rule: str, file: str | None = None) -> User
         where: The dotted path of the value.
         got: The value.
         rule: What it must be.
-        file: In which it stands; None where its path says so.
+        file: The file in which the value stands; None if its path says so.
     """
     owner, _, name = where.rpartition(".")
     return UserError(f"{_parameter(name, owner)} {_must(rule, got)} ({file or file_of(where)})")
@@ -132,7 +145,7 @@ def _must(rule: str, got: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Returns `repr`, cut where that is long.
+    """Returns `repr`, cut if it is long.
 
     An int of more digits than anyone reads is shown by their number.
     """
@@ -148,23 +161,21 @@ def sentences(
 ) -> str:
     """Returns one line per mistake that pydantic found.
 
-    The same value under the same name is told once: a block with a `base` repeats the mistakes of
-    another.
+    The same value under the same name has one line, because a block with a `base` repeats the
+    mistakes of another.
 
     Args:
         error: What pydantic found.
         owner: Goes before pydantic's own path.
-        file: Returns the file of the value at pydantic's own path; None where the dotted path
+        file: Returns the file of the value at pydantic's own path; None if the dotted path
             says so.
     """
     block = next((block for block in _subclasses(Block) if block.__name__ == error.title), Block)
-    told = {}
+    lines = {}
     for item in error.errors():
-        told.setdefault(
-            (item["loc"][-1:], item["type"], shown(item["input"])),
-            _explain(item, owner, block, file),
-        )
-    return "\n".join(told.values())
+        key = (item["loc"][-1:], item["type"], shown(item["input"]))
+        lines.setdefault(key, _explain(item, owner, block, file))
+    return "\n".join(lines.values())
 
 
 RULES = {
@@ -172,7 +183,8 @@ RULES = {
     "dict_type": "a mapping",
     "list_type": "a list",
     "invalid_key": "a name, not a number",
-    "too_short": "a list of three",  # the one list with a length is a profile's shape
+    # the one list with a length is a profile's shape
+    "too_short": "a list of three",
     "too_long": "a list of three",
 }
 
@@ -183,8 +195,8 @@ def _explain(item: dict, prefix: str, block: type, file: Callable[[tuple], str] 
     Args:
         item: The error.
         prefix: Goes before its location.
-        block: What its location begins in.
-        file: As `sentences`'s.
+        block: The class in which its location begins.
+        file: As of `sentences`.
     """
     steps = [part for part in item["loc"] if part != "[key]"]
     location = [

@@ -16,10 +16,13 @@ from ruamel.yaml.nodes import ScalarNode
 
 from pipelines.errors import UserError
 
-LARGEST = 1_000_000  # bytes of a file
-DEEPEST = 20  # blocks within one another, where an alias counts as what it stands for
-MOST = 50_000  # values, likewise
-DIGITS = 1_000  # of an int
+# The most bytes of a file.
+LARGEST = 1_000_000
+# The most blocks within one another, and the most values. An alias counts as what it stands for.
+DEEPEST = 20
+MOST = 50_000
+# The most digits of an int.
+DIGITS = 1_000
 
 
 class Constructor(SafeConstructor):
@@ -29,6 +32,7 @@ class Constructor(SafeConstructor):
     """
 
     def construct_yaml_int(self, node: ScalarNode) -> int:
+        """Builds an int."""
         if len(node.value) > DIGITS:
             raise ConstructorError(
                 None, None, f"found an int of more than {DIGITS} digits", node.start_mark
@@ -36,6 +40,7 @@ class Constructor(SafeConstructor):
         return _constructed(super().construct_yaml_int, node)
 
     def construct_yaml_float(self, node: ScalarNode) -> float:
+        """Builds a float."""
         value = _constructed(super().construct_yaml_float, node)
         if math.isinf(value) and "inf" not in node.value.lower():
             problem = "found a float beyond 1.8e308, which would be read as infinity"
@@ -66,7 +71,8 @@ def read(path: Path) -> dict:
         raise UserError(f"{path} {error}") from None
     except YAMLError as error:
         raise UserError(f"{path} is not valid YAML{_told(error, text)}.") from None
-    except (ValueError, KeyError) as error:  # a tag such as !!bool, or a date, whose value is none
+    except (ValueError, KeyError) as error:
+        # a tag such as !!bool, or a date, whose value is none
         raise UserError(f"{path} is not valid YAML: {error}.") from None
     if content is None:
         raise UserError(f"{path} is empty.")
@@ -102,8 +108,8 @@ def _check(parsed_events: Iterable[events.Event]) -> None:
     """Checks how deep and large a file is.
 
     Raises:
-        UserError: How it is too deep or too large, or what is wrong with an anchor. The file's name
-            is not in the sentence.
+        UserError: It is too deep or too large, or something is wrong with an anchor. The file's
+            name is not in the sentence.
     """
     measure = _Measure()
     for event in parsed_events:
@@ -114,7 +120,10 @@ def _check(parsed_events: Iterable[events.Event]) -> None:
 class _Open:
     """Holds a mapping or a list before its end.
 
-    values, levels: In it so far, itself included.
+    Attributes:
+        anchor: Its anchor, if it has one.
+        values: The number of values in it so far, itself included.
+        levels: The number of levels in it so far, itself included.
     """
 
     anchor: str | None
@@ -125,7 +134,10 @@ class _Open:
 class _Measure:
     """Measures how large and deep the file is once it is built.
 
-    named: {anchor: (values, levels)}, None before its end.
+    Attributes:
+        blocks: The blocks that have not ended yet, the outermost first.
+        named: {anchor: (values, levels)}, None before its end.
+        lines: {anchor: the line of its block}.
     """
 
     def __init__(self):
@@ -134,6 +146,11 @@ class _Measure:
         self.lines: dict[str, int] = {}
 
     def see(self, event: events.Event, line: int) -> None:
+        """Counts an event of the parser.
+
+        Raises:
+            UserError: The file is too deep or too large, or something is wrong with an anchor.
+        """
         if isinstance(event, events.AliasEvent):
             self._add(self._stands_for(event.anchor, line), line)
         elif isinstance(event, events.ScalarEvent):
@@ -156,10 +173,12 @@ class _Measure:
                 "give one another name."
             )
         if anchor:
-            self.named[anchor], self.lines[anchor] = measured, line
+            self.named[anchor] = measured
+            self.lines[anchor] = line
 
     def _stands_for(self, anchor: str, line: int) -> tuple[int, int]:
-        counted = self.named.get(anchor, (1, 0))  # of an alias to nothing the parser tells
+        # the parser reports an alias to nothing itself
+        counted = self.named.get(anchor, (1, 0))
         if counted is None:
             raise UserError(f"has an alias inside of what it names, '*{anchor}' in line {line}.")
         return counted
@@ -170,7 +189,8 @@ class _Measure:
         self._check_depth(len(self.blocks) + levels, line)
         if self.blocks:
             block = self.blocks[-1]
-            block.values, block.levels = block.values + values, max(block.levels, levels + 1)
+            block.values += values
+            block.levels = max(block.levels, levels + 1)
             if block.values > MOST:
                 raise UserError(
                     f"has more than {MOST:,} values, each alias counted as what it names, "
