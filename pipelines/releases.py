@@ -179,7 +179,7 @@ def make_once(
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
             _announce(client, ledgers[client], releases[client])
-        # 2. every ledger is asked before the first one is charged
+        # 2. every ledger checks its part before the first one is charged
         for client in sorted(releases):
             ledgers[client].check(releases[client])
         was_made = any(

@@ -18,7 +18,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError, wording
 from pipelines.privacy.ledger.arguments import parsed
 
-# of params.yaml as it is shipped; asked for where no release states one
+# The delta of params.yaml as it is shipped. It is used if no release states one.
 USUAL_DELTA = 1e-5
 NOTHING = "no ledger DATASET/CLIENT.jsonl, so nothing was released from there yet."
 

@@ -1,4 +1,4 @@
-"""Restricts a client's processes to what the life of a job needs, asked by the client's own server.
+"""Restricts a client's processes to the requests of its own server that the life of a job needs.
 
 NVFlare's client also runs shell commands, deletes runs, sets log levels, and reports its memory and
 its errors. Its job process takes tasks. Both serve any sender that asks for no permission check,
