@@ -45,7 +45,8 @@ def test_each_cell_is_kept_when_done_and_not_measured_again(params, measured):
 def test_other_settings_are_measured_anew(params, measured):
     synthesis_utility._add(params, KEY, 0, None, None)
     profile = params.profiles["mnist"]
-    other = profile.model_copy(update={"dp_moments": {**profile.dp_moments, "inflation": 1.3}})
+    moments = {**profile.synthesis["dp_moments"], "inflation": 1.3}
+    other = profile.model_copy(update={"synthesis": {**profile.synthesis, "dp_moments": moments}})
     changed = params.model_copy(update={"profiles": {**params.profiles, "mnist": other}})
     synthesis_utility._add(changed, KEY, 0, None, None)
     (line,) = common.kept("synthesis_utility")
