@@ -6,18 +6,19 @@ from pathlib import Path
 
 from pipelines.config.blocks import Blocks
 from pipelines.config.data import SMALLEST, Profile, channels_first
-from pipelines.config.dp import DP_BASELINES, NEEDING_NO_IMAGES, Dpsgd, looks_at_images
+from pipelines.config.dp import (
+    DP_BASELINES,
+    NEEDING_NO_IMAGES,
+    Dpsgd,
+    disagreement,
+    looks_at_images,
+)
 from pipelines.config.generators import GENERATORS
 from pipelines.config.training import BASELINES, NewClients
 from pipelines.config.values import Block, mistake
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 
-# The least share of the first round's noise that planned noise may fall to.
-LEAST_FALL = 1e-3
-# The least decay of noise that follows the loss. DPFL-AGN prints 0.001 for one, which spends a
-# budget in a step.
-LEAST_DECAY = 0.9
 METHODS = ("meta", "fine_tune", "new_clients", *BASELINES, *DP_BASELINES)
 # The names that a profile's `training`, and a network's block under `networks`, may override.
 TRAINING = (*METHODS[:3], "federated", *METHODS[3:])
@@ -134,9 +135,9 @@ class Checks:
             rule = "'relu' where the network is resnet"
             raise self._noisy_mistake(dataset, name, "activation", rule)
         if isinstance(block, Dpsgd):
-            for broken in (_steps_mistake(block), _noise_mistake(block), _clipping_mistake(block)):
-                if broken:
-                    raise self._noisy_mistake(dataset, name, *broken)
+            broken = disagreement(block)
+            if broken:
+                raise self._noisy_mistake(dataset, name, *broken)
             self._public_images(dataset, name, block)
         return block
 
@@ -225,54 +226,3 @@ class Checks:
         if not block.algorithms or len(set(block.algorithms)) < len(block.algorithms):
             rule = "a list of at least one name, none twice"
             raise self._mistake(f"{where}.algorithms", block.algorithms, rule)
-
-
-def _steps_mistake(block: Dpsgd) -> tuple[str, str] | None:
-    """Returns (field, rule) of local steps that do not agree with the noise, or None."""
-    falls = block.noise_control in ("falling_loss", "plateau")
-    if block.local_steps_rule == "fixed":
-        return None
-    if block.noise_control == "scheduled":
-        rule = (
-            "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
-        )
-        return "local_steps_rule", rule
-    if falls and block.noise_multiplier is None:
-        rule = (
-            f"a float above 0 where noise_control is {block.noise_control} and "
-            "local_steps_rule not fixed"
-        )
-        return "noise_multiplier", rule
-    if block.most_local_steps < block.local_steps:
-        return "most_local_steps", f"at least local_steps, {block.local_steps}"
-    return None
-
-
-def _noise_mistake(block: Dpsgd) -> tuple[str, str] | None:
-    """Returns (field, rule) of noise that would fall too far, or None."""
-    falls = block.noise_control in ("falling_loss", "plateau")
-    if falls and block.noise_decay < LEAST_DECAY:
-        rule = (
-            f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: "
-            "few falls would spend all"
-        )
-        return "noise_decay", rule
-    planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
-    if planned and block.noise_decay**block.rounds < LEAST_FALL:
-        rule = (
-            f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a "
-            "thousandth"
-        )
-        return "noise_decay", rule
-    return None
-
-
-def _clipping_mistake(block: Dpsgd) -> tuple[str, str] | None:
-    """Returns (field, rule) of clipping that is not private and not meant to be, or None."""
-    if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
-        rule = (
-            "another mode, or allow_nonprivate true: it takes norms from private gradients "
-            "without noise"
-        )
-        return "clipping", rule
-    return None

@@ -22,6 +22,11 @@ from pipelines.config.values import (
 
 # The least factor on a client's first noise multiplier. The client's `noise_least` holds, too.
 LEAST_FACTOR = 1e-6
+# The least share of the first round's noise that planned noise may fall to.
+LEAST_FALL = 1e-3
+# The least decay of noise that follows the loss. DPFL-AGN prints 0.001 for one, which spends a
+# budget in a step.
+LEAST_DECAY = 0.9
 # The choices that need no image of the server's. All other choices look at public images.
 NEEDING_NO_IMAGES = {
     "noise_control": ["const", "scheduled"],
@@ -121,3 +126,59 @@ def looks_at_images(settings: Block) -> str:
         if getattr(settings, field, plain[0]) not in plain:
             return field
     return ""
+
+
+def disagreement(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of the first setting that does not agree with another one, or None."""
+    return _steps_mistake(block) or _noise_mistake(block) or _clipping_mistake(block)
+
+
+def _steps_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of local steps that do not agree with the noise, or None."""
+    falls = block.noise_control in ("falling_loss", "plateau")
+    if block.local_steps_rule == "fixed":
+        return None
+    if block.noise_control == "scheduled":
+        rule = (
+            "'fixed' where noise_control is scheduled: the plan says which round has how much noise"
+        )
+        return "local_steps_rule", rule
+    if falls and block.noise_multiplier is None:
+        rule = (
+            f"a float above 0 where noise_control is {block.noise_control} and "
+            "local_steps_rule not fixed"
+        )
+        return "noise_multiplier", rule
+    if block.most_local_steps < block.local_steps:
+        return "most_local_steps", f"at least local_steps, {block.local_steps}"
+    return None
+
+
+def _noise_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of noise that would fall too far, or None."""
+    falls = block.noise_control in ("falling_loss", "plateau")
+    if falls and block.noise_decay < LEAST_DECAY:
+        rule = (
+            f"at least {LEAST_DECAY:g} where noise_control is {block.noise_control}: "
+            "few falls would spend all"
+        )
+        return "noise_decay", rule
+    planned = block.noise_control == "scheduled" or (falls and block.noise_multiplier is None)
+    if planned and block.noise_decay**block.rounds < LEAST_FALL:
+        rule = (
+            f"nearer to 1: over {block.rounds} rounds the noise would fall to less than a "
+            "thousandth"
+        )
+        return "noise_decay", rule
+    return None
+
+
+def _clipping_mistake(block: Dpsgd) -> tuple[str, str] | None:
+    """Returns (field, rule) of clipping that is not private and not meant to be, or None."""
+    if block.clipping == "nonprivate_oracle" and not block.allow_nonprivate:
+        rule = (
+            "another mode, or allow_nonprivate true: it takes norms from private gradients "
+            "without noise"
+        )
+        return "clipping", rule
+    return None
