@@ -105,6 +105,6 @@ def test_announce_names_the_price_and_the_weakness(capsys, plan):
 def test_public_space_is_the_profile_s():
     profile = Profile(
         source="npz", shape=[4, 5, 3], classes=7, licence="", classifier="mlp", augmentation=None,
-        images=9, public_fraction=None, training={}, datalens={}, dp_moments={}, dp_merf={}, dp_teacher={}, gan={},
+        images=9, public_fraction=None, training={}, synthesis={},
     )  # fmt: skip
     assert release.public_space(profile) == Space(4, 5, 3, 7)
