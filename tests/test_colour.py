@@ -8,6 +8,8 @@ import json
 import numpy as np
 import pytest
 
+from pipelines.federation import health
+
 pytestmark = pytest.mark.pipeline
 TARGETS = ("fine_tune@own-dp_moments", "train_baseline@own-fedavg")
 
@@ -25,7 +27,9 @@ def colour(params: dict) -> None:
     params["baselines"]["fedavg"]["rounds"] = 1
 
 
-def test_cifar_shaped_images_go_all_the_way(within):
+def test_cifar_shaped_images_go_all_the_way(within, monkeypatch):
+    # a hundred steps of ResNet-18 for each model would take minutes, and say nothing of colour
+    monkeypatch.setattr(health, "STEPS", 1)
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (90, 32, 32, 3)).astype(np.uint8)
     np.savez(within.path / "raw" / "own.npz", images=images, labels=np.arange(90) % 3)
