@@ -6,13 +6,15 @@ A new algorithm is a class here, unless it has another's settings, and its line 
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from pipelines.config.values import (
     Block,
     Count,
     Fraction,
     Name,
+    Natural,
     NonNegative,
     OpenFraction,
     Rate,
@@ -78,15 +80,57 @@ class PppflPaper(Meta):
     own = frozenset(Meta.model_fields) - {"rounds"}
 
 
-class FineTune(Block):
-    """Holds the settings of a client's fine-tuning on its private images."""
+class ReplaySchedule(Block):
+    """Holds how a client with at least `from_labels` labelled records trains, and fewer than the next.
 
+    steps: Of Adam; 0 trains nothing. cosine: The learning rate falls to 0 along a cosine, instead of
+    being constant. synthetic_share: Lambda, the weight of the loss on released images.
+    """
+
+    from_labels: Natural
+    steps: Natural
+    learning_rate: Rate
+    cosine: bool = False
+    synthetic_share: Fraction = 0.0
+
+
+class Replay(Block):
+    """Holds the recipe that trains on private and on released images in every step.
+
+    schedules: By the number of labels, rising; the first begins at 0. proximal: The weight of half
+    the squared distance to the weights handed out, where a method has no released images.
+    """
+
+    batch: Count = 64
+    synthetic_batch: Count = 64
+    proximal: NonNegative = 0.0
+    schedules: list[ReplaySchedule]
+
+    @field_validator("schedules")
+    @classmethod
+    def _rise(cls, schedules: list[ReplaySchedule]) -> list[ReplaySchedule]:
+        starts = [schedule.from_labels for schedule in schedules]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            rule = "a list that begins with from_labels 0, and whose from_labels rise"
+            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        return schedules
+
+
+class FineTune(Block):
+    """Holds what every client does with the model that it is handed.
+
+    recipe: `plain` trains on private images until the validation loss stops falling; `replay` trains
+    by the schedules of `replay`. every, shared_every: Which rounds the curve has; None: the last.
+    """
+
+    recipe: Literal["plain", "replay"] = "plain"
     epochs: Count
     batch: Count
     learning_rate: Rate
     patience: Count
     every: Count | None = None
     shared_every: Count | None = None
+    replay: Replay = Replay(schedules=[ReplaySchedule(from_labels=0, steps=0, learning_rate=1e-3)])
 
 
 class Nothing(Block):
@@ -187,8 +231,10 @@ class NewClients(Block):
         held_out: The clients that take no part in training.
         labels: The numbers of labelled records that a new client may have.
         algorithms: Methods that leave one model for all, trained on synthetic sets.
+        recipe: `plain` takes `steps` full-batch steps of Adam; `replay` follows `fine_tune.replay`.
     """
 
+    recipe: Literal["plain", "replay"] = "plain"
     held_out: list[Name] = Field(default_factory=list)
     labels: list[Count]
     draws: Count

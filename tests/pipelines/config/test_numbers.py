@@ -124,7 +124,7 @@ def test_an_optional_number_that_is_left_out_has_its_neutral_value(path):
     content["dp_baselines"]["algorithms"] = ["dpsgd"]  # others need a public_fraction
     found = load(content)
     for step in path:
-        found = found[step] if isinstance(found, dict) else getattr(found, step)
+        found = found[step] if isinstance(found, dict | list) else getattr(found, step)
     assert found == field_of(path).default
 
 

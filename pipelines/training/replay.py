@@ -1,0 +1,176 @@
+"""Trains a client's model on its private images, and on released synthetic images in every step.
+
+The loss is (1 - lambda) CE(f(x) + log pi, y) on private images, plus lambda CE(f(x'), y') on a
+class-balanced draw of released images. pi is the client's own smoothed class shares. With log pi in
+the loss, the weights learn what an image shows and not how frequent its class is at the client, so
+that one set of weights has two read-outs: f(x) + log pi on the client's own images, and f(x) on
+everybody's. Without released images a proximal term keeps the weights near those they start from.
+
+All of it is private: it is computed from the client's own records, and stays at the client. The
+released images are public, so that training on them costs nothing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipelines.config.data import Augmentation
+from pipelines.config.training import Replay, ReplaySchedule
+from pipelines.datasets.labelled_images import Images, concatenate
+from pipelines.training.augmentation import warp
+from pipelines.training.tensors import tensors
+
+
+def log_prior(labels: np.ndarray, classes: int) -> np.ndarray:
+    """Returns the logarithm of the client's smoothed class shares, float32 [K].
+
+    A share is (count + 1) / (n + K), for n labels and K classes.
+
+    >>> np.exp(log_prior(np.array([0, 0, 1, 0]), classes=4)).round(3)
+    array([0.5  , 0.25 , 0.125, 0.125], dtype=float32)
+    """
+    counts = np.bincount(labels, minlength=classes)
+    return np.log((counts + 1) / (len(labels) + classes)).astype(np.float32)
+
+
+def schedule_of(settings: Replay, labels: int) -> ReplaySchedule:
+    """Returns the schedule of a client with so many labels: the last that begins at or below them.
+
+    Args:
+        settings: The schedules, rising by `from_labels`; the first begins at 0.
+        labels: How many labelled records the client trains on.
+    """
+    fitting = [schedule for schedule in settings.schedules if schedule.from_labels <= labels]
+    return fitting[-1]
+
+
+class Pool:
+    """Holds all released images, and draws from them with all classes alike.
+
+    Args:
+        data: The released images of all clients.
+        augmentation: The data set's public warps, or None.
+        device: Where the images lie.
+    """
+
+    def __init__(
+        self, data: Images, augmentation: Augmentation | None, device: torch.device | str = "cpu"
+    ):
+        images, labels = tensors(data, device)
+        order = torch.argsort(labels, stable=True)
+        self.images = images[order]
+        self.labels = labels[order]
+        self.augmentation = augmentation
+        _, counts = torch.unique_consecutive(self.labels.cpu(), return_counts=True)
+        self.counts = counts
+        self.starts = counts.cumsum(0) - counts
+
+    def draw(self, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draws images: a class that is there at random, then one of its images at random.
+
+        Args:
+            count: How many images to draw.
+            stream: The random numbers.
+
+        Returns:
+            Warped images, float32 [count, C, H, W], and their labels, int64 [count].
+        """
+        classes = torch.randint(len(self.counts), (count,), generator=stream)
+        places = torch.rand(count, generator=stream) * self.counts[classes]
+        rows = (self.starts[classes] + places.long()).to(self.images.device)
+        images = self.images[rows]
+        if self.augmentation:
+            images = warp(images, self.augmentation, stream)
+        return images, self.labels[rows]
+
+
+def released_pool(
+    sets: Mapping[str, Images],
+    augmentation: Augmentation | None,
+    device: torch.device | str = "cpu",
+) -> Pool | None:
+    """Returns the pool of all clients' released sets, or None if there are none.
+
+    Args:
+        sets: {client: its exported set}.
+        augmentation: The data set's public warps, or None.
+        device: Where the images lie.
+    """
+    if not sets:
+        return None
+    return Pool(concatenate([sets[client] for client in sorted(sets)]), augmentation, device)
+
+
+def fit(
+    model: nn.Module,
+    records: Images,
+    pool: Pool | None,
+    *,
+    prior: np.ndarray,
+    settings: Replay,
+    seed: int,
+) -> int:
+    """Trains a model in place by the schedule of the client's number of labels.
+
+    The last iterate stays: nothing is selected, for a validation part would be more labels.
+
+    Args:
+        model: The network, at the weights that the client was handed.
+        records: The client's private images and labels.
+        pool: All released images; None where a method has none.
+        prior: The logarithm of the client's class shares, [K], from `log_prior`.
+        settings: The schedules, the batches and the proximal term.
+        seed: The seed of all draws.
+
+    Returns:
+        The number of steps taken.
+    """
+    schedule = schedule_of(settings, len(records))
+    if not schedule.steps:
+        model.eval()
+        return 0
+    on = next(model.parameters()).device
+    images, labels = tensors(records, on)
+    offset = torch.as_tensor(prior).to(on)
+    anchor = [parameter.detach().clone() for parameter in model.parameters()]
+    stream = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate)
+    share = schedule.synthetic_share if pool else 0.0
+    model.train()
+    for step, rows in enumerate(_batches(len(labels), settings.batch, schedule.steps, stream)):
+        loss = (1 - share) * F.cross_entropy(model(images[rows]) + offset, labels[rows])
+        if share:
+            synthetic, classes = pool.draw(settings.synthetic_batch, stream)
+            loss = loss + share * F.cross_entropy(model(synthetic), classes)
+        elif settings.proximal:
+            loss = loss + settings.proximal / 2 * _squared_distance(model, anchor)
+        if schedule.cosine:
+            turn = math.pi * step / schedule.steps
+            optimiser.param_groups[0]["lr"] = schedule.learning_rate * (1 + math.cos(turn)) / 2
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+    model.eval()
+    return schedule.steps
+
+
+def _squared_distance(model: nn.Module, anchor: list[torch.Tensor]) -> torch.Tensor:
+    distances = []
+    for parameter, start in zip(model.parameters(), anchor):
+        distances.append((parameter - start).square().sum())
+    return torch.stack(distances).sum()
+
+
+def _batches(count: int, size: int, steps: int, stream: torch.Generator) -> Iterator[torch.Tensor]:
+    """Yields `steps` batches of min(count, size) rows: all rows in turn, shuffled anew each time."""
+    size = min(count, size)
+    waiting = torch.empty(0, dtype=torch.int64)
+    for _ in range(steps):
+        if len(waiting) < size:
+            waiting = torch.cat([waiting, torch.randperm(count, generator=stream)])
+        yield waiting[:size]
+        waiting = waiting[size:]
