@@ -9,7 +9,7 @@ from experiments.plans import Run
 from pipelines import methods
 from pipelines.config import Params
 from pipelines.config.places import PARAMS, PROFILES, SHARED, belongs_in
-from pipelines.config.values import sentences
+from pipelines.config.values import Block, sentences
 from pipelines.errors import UserError
 from pipelines.files import standard
 from pipelines.synthesis import base
@@ -154,7 +154,7 @@ def _newcomers_blocks(params: Params, run: Run) -> dict:
     trainings = {}
     for name in study.algorithms:
         trainings[name] = _training(params, run, methods.block(name))
-    return {"newcomers": study.model_dump(), "handed_out": trainings}
+    return {"newcomers": _seen(study), "handed_out": trainings}
 
 
 def _trainings(params: Params, run: Run, names: list[str]) -> dict[str, dict]:
@@ -164,7 +164,19 @@ def _trainings(params: Params, run: Run, names: list[str]) -> dict[str, dict]:
 
 def _training(params: Params, run: Run, name: str) -> dict:
     """Returns the settings of one training on the run's data set."""
-    return params.training(run.dataset, name).model_dump(exclude=UNSEEN)
+    return _seen(params.training(run.dataset, name))
+
+
+def _seen(block: Block) -> dict:
+    """Returns the settings of a block that its figures depend on.
+
+    A recipe that is not chosen shapes nothing, so that runs from before it existed are still known.
+    """
+    values = block.model_dump(exclude=UNSEEN)
+    if values.get("recipe") == "plain":
+        del values["recipe"]
+        values.pop("replay", None)
+    return values
 
 
 def _replaced(node: dict, path: list[str], value: object, key: str) -> dict:

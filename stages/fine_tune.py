@@ -8,12 +8,13 @@ from pathlib import Path
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import labelled_images, shards
+from pipelines.datasets import exports, labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.home import fine_tuning, results
 from pipelines.files import new_folder, read_json, require
 from pipelines.training import classifier
+from pipelines.training.replay import released_pool
 from pipelines.training.tensors import device
 from stages.cli import main
 
@@ -32,6 +33,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
     state = _read(folder / health.FILE, "collapsed", "why")
     cost_file = paths.cost(dataset, generator) / paths.COST
     cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
+    sets = exports.at_hand(dataset, list(params.clients), generator)
     tuned = fine_tuning.through_rounds(
         results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
@@ -39,6 +41,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
         build=partial(classifier.new, profile, 0, device(params.device)),
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
+        pool=released_pool(sets, profile.augmentation, device(params.device)),
     )
     method = f"pppfl/{generator}"
     summary = {**tuned.summary, **privacy, "health": state}

@@ -40,6 +40,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
             settings=settings,
             training=training,
             seed=seeds.derive(params.seed, "labelled", dataset),
+            replay=params.training(dataset, "fine_tune").replay,
             unfinished=unfinished,
         )
         _write(params, dataset, generator, study)

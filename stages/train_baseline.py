@@ -23,6 +23,8 @@ from pipelines.federation.engine import on_synthetic
 from pipelines.federation.home import fine_tuning, results
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder
+from pipelines.training.replay import released_pool
+from pipelines.training.tensors import device
 from stages.cli import main
 
 NOTHING_LEAVES = {"epsilon_max": 0.0, "guarantee": "nothing leaves a client"}
@@ -45,6 +47,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         for generator, data, privacy in _data(params, dataset, algorithm, client_shards):
             task = of_clients(params, dataset, data, algorithm, generator)
             settings = params.training(dataset, algorithm)
+            released = data if generator else {}
+            pool = released_pool(released, profile.augmentation, device(params.device))
             network = _network(params, dataset, algorithm, generator)
             reported = baselines.trained(algorithm, task, settings, network, checkpoints)
             for name, trained in reported.items():
@@ -55,6 +59,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                     build=task.build,
                     settings=_fine_tuning(params, dataset, algorithm),
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
+                    pool=pool,
                 )
                 verdict = _health(dataset, algorithm, task, settings, trained)
                 method = f"{name}/{generator}" if generator else name
@@ -125,12 +130,16 @@ def _network(
 
 
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
-    """Returns the settings of fine-tuning, which are alike for all but `local`.
+    """Returns the settings of fine-tuning, alike for all methods that share something.
 
-    That trains until it stops improving.
+    A client that trains alone has no released images, and no weights to stay near: it trains plainly,
+    and as `local` until it stops improving.
     """
+    settings = params.training(dataset, "fine_tune")
+    if algorithm not in methods.AT_HOME:
+        return settings
     longer = params.training(dataset, "local").model_dump() if algorithm == "local" else {}
-    return params.training(dataset, "fine_tune").model_copy(update=longer)
+    return settings.model_copy(update={"recipe": "plain", **longer})
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients, scores_of
-from pipelines.evaluation.scoring import predictions, scores
-from pipelines.training import classifier
-from pipelines.training.tensors import State, state_of, with_state
+from pipelines.evaluation.scoring import scores
+from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
+from pipelines.training import classifier, replay
+from pipelines.training.replay import Pool
+from pipelines.training.tensors import State, logits, tensors, with_state
 
 Build = Callable[[], nn.Module]
 
@@ -25,14 +27,16 @@ class Homes(NamedTuple):
     Attributes:
         results: {client: {"before", "after": {metric: value} on its own test part, "validation":
             accuracy on its validation part afterwards, "global_before", "global_after": accuracy on
-            the global test set, "epochs"}}.
-        personal: {client: its fine-tuned weights}.
+            the global test set; and of `plain` "epochs" and "global_prior_off", the last accuracy
+            with the client's class shares taken off, or of `replay` "steps" and "global_at_home", the
+            same with the read-out for the client's own images}}.
+        personal: {client: its fine-tuned model, with both read-outs}.
         correct: {client: bool [n]}, whether each image of its test part is right afterwards.
         seconds: of the fine-tuning alone, all clients one after the other.
     """
 
     results: dict[str, dict]
-    personal: dict[str, State]
+    personal: dict[str, Personal]
     correct: dict[str, np.ndarray]
     seconds: float
 
@@ -48,7 +52,7 @@ class Outcome(NamedTuple):
 
     summary: dict
     curve: list[dict]
-    personal: dict[str, State]
+    personal: dict[str, Personal]
     correct: dict[str, np.ndarray]
     seconds: float
 
@@ -61,18 +65,20 @@ def at_home(
     build: Build,
     settings: FineTune,
     seed: int,
+    pool: Pool | None = None,
 ) -> Homes:
-    """Fine-tunes each client's initial model on its private records.
+    """Fine-tunes each client's initial model on its private records, by the recipe of the settings.
 
-    Training stops early on the client's private validation part.
+    On its own test part a client is scored with its class shares, on the global test set without.
 
     Args:
         initial: {client: the weights that it starts from}.
         shards: {client: its private records}.
         everyone: the global test set.
         build: makes a network of the right shape.
-        settings: epochs, batch, learning rate and patience.
+        settings: the recipe, and what it needs.
         seed: of the batches; each client's own is derived from it.
+        pool: all released images, for `replay`; None where a method has none.
     """
     results = {}
     personal = {}
@@ -84,29 +90,77 @@ def at_home(
         model = with_state(build(), initial[client])
         before = scores(model, shard.test)
         started = time.perf_counter()
-        epochs = classifier.fit(
-            model,
-            shard.train,
-            epochs=settings.epochs,
-            batch=settings.batch,
-            learning_rate=settings.learning_rate,
-            seed=seeds.derive(seed, client),
-            validation=shard.validation,
-            patience=settings.patience,
-        )
+        tuned, facts = fine_tuned(model, shard, settings, seeds.derive(seed, client), pool)
         seconds += time.perf_counter() - started
-        predicted = predictions(model, shard.test)
+        predicted = tuned.predict(shard.test)
         results[client] = {
             "before": before,
             "after": scores_of(predicted, shard.test.labels),
-            "validation": scores(model, shard.validation)["accuracy"],
+            "validation": _accuracy(tuned.predict(shard.validation), shard.validation),
             "global_before": globally[client],
-            "global_after": scores(model, everyone)["accuracy"],
-            "epochs": epochs,
+            "global_after": _accuracy(tuned.predict(everyone, elsewhere=True), everyone),
+            **facts,
+            **_other_read_out(tuned, shard, everyone, settings),
         }
         correct[client] = predicted == shard.test.labels
-        personal[client] = state_of(model)
+        personal[client] = tuned
     return Homes(results, personal, correct, seconds)
+
+
+def fine_tuned(
+    model: nn.Module, shard: Shard, settings: FineTune, seed: int, pool: Pool | None
+) -> tuple[Personal, dict[str, int]]:
+    """Fine-tunes one model in place, by the recipe of the settings.
+
+    Args:
+        model: the network, at the weights that the client was handed.
+        shard: the client's private records. `plain` stops early on the validation part.
+        settings: the recipe, and what it needs.
+        seed: of the batches.
+        pool: all released images, or None.
+
+    Returns:
+        The client's own model, and {"epochs"} or {"steps"} that were taken.
+    """
+    classes = _classes(model, shard)
+    if settings.recipe == "replay":
+        prior = replay.log_prior(shard.train.labels, classes)
+        steps = replay.fit(
+            model, shard.train, pool, prior=prior, settings=settings.replay, seed=seed
+        )
+        return balanced(model, prior), {"steps": steps}
+    epochs = classifier.fit(
+        model,
+        shard.train,
+        epochs=settings.epochs,
+        batch=settings.batch,
+        learning_rate=settings.learning_rate,
+        seed=seed,
+        validation=shard.validation,
+        patience=settings.patience,
+    )
+    return plain(model, classes), {"epochs": epochs}
+
+
+def _other_read_out(
+    tuned: Personal, shard: Shard, everyone: Images, settings: FineTune
+) -> dict[str, float]:
+    """Returns the accuracy on the global test set by the read-out that is not used there."""
+    if settings.recipe == "replay":
+        return {"global_at_home": _accuracy(tuned.predict(everyone), everyone)}
+    prior = replay.log_prior(shard.train.labels, _classes(tuned.model, shard))
+    without = prior_off(tuned.model, prior)
+    return {"global_prior_off": _accuracy(without.predict(everyone, elsewhere=True), everyone)}
+
+
+def _classes(model: nn.Module, shard: Shard) -> int:
+    """Returns the number of a network's outputs."""
+    image, _ = tensors(shard.test[:1], next(model.parameters()).device)
+    return logits(model, image).shape[1]
+
+
+def _accuracy(predicted: np.ndarray, data: Images) -> float:
+    return float(np.mean(predicted == data.labels))
 
 
 def on_everyone(initial: dict[str, State], everyone: Images, *, build: Build) -> dict[str, float]:
@@ -150,6 +204,7 @@ def from_each_own(
     build: Build,
     settings: FineTune,
     seed: int,
+    pool: Pool | None = None,
     first: int = 0,
 ) -> Outcome:
     """Fine-tunes the last round's models, which is the result, and draws a curve over rounds.
@@ -166,6 +221,7 @@ def from_each_own(
         build: makes a network of the right shape.
         settings: of the fine-tuning and of the curve.
         seed: of the batches.
+        pool: all released images, for `replay`; None where a method has none.
         first: the number of the first of these rounds.
     """
     last = first + len(models) - 1
@@ -174,7 +230,9 @@ def from_each_own(
     for number in sorted(tuned.union(_each(settings.shared_every, first, last))):
         model = models[number - first]
         if number in tuned:
-            homes = at_home(model, shards, everyone, build=build, settings=settings, seed=seed)
+            homes = at_home(
+                model, shards, everyone, build=build, settings=settings, seed=seed, pool=pool
+            )
             curve.append(tuned_row(number, homes.results))
         else:
             curve.append(shared_row(number, on_everyone(model, everyone, build=build)))

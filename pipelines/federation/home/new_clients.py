@@ -17,16 +17,19 @@ import numpy as np
 from torch import nn
 from tqdm import tqdm
 
-from pipelines import seeds
-from pipelines.config.training import NewClients
+from pipelines import methods, seeds
+from pipelines.config.training import NewClients, Replay
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
+from pipelines.evaluation.metrics import scores_of
 from pipelines.evaluation.scoring import scores
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
+from pipelines.federation.home.personal import balanced
 from pipelines.training import classifier
-from pipelines.training.tensors import State, with_state
+from pipelines.training.replay import Pool, fit, log_prior, released_pool
+from pipelines.training.tensors import State, logits, tensors, with_state
 
 
 class Study(NamedTuple):
@@ -54,6 +57,7 @@ def study(
     settings: NewClients,
     training: dict[str, Block],
     seed: int,
+    replay: Replay | None = None,
     unfinished: Path | None = None,
 ) -> Study:
     """Tests every new client with every algorithm.
@@ -65,6 +69,7 @@ def study(
         settings: numbers of labels, draws and steps.
         training: {algorithm: its settings}.
         seed: of the draws, which are the same for every algorithm and generator.
+        replay: the recipe of `settings.recipe` replay; it draws from the others' sets.
         unfinished: where shared training goes on from, if it was killed.
     """
     cells = []
@@ -83,6 +88,7 @@ def study(
                 build=task.build,
                 settings=settings,
                 seed=client_seed,
+                recipe=_recipe(rest, algorithm, settings, replay),
             )
             bar = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
             cells += [{**names, **row} for row in bar]
@@ -127,6 +133,7 @@ def few_labels(
     build: Callable[[], nn.Module],
     settings: NewClients,
     seed: int,
+    recipe: tuple[Replay, Pool] | None = None,
 ) -> Iterator[dict]:
     """Tests one new client from one model.
 
@@ -137,6 +144,7 @@ def few_labels(
         build: makes a network of the right shape.
         settings: numbers of labels, draws and steps.
         seed: of the draws.
+        recipe: the settings of replay and the released images, or None for plain steps.
 
     Yields:
         A row without labels, then one per number of labels and draw.
@@ -147,8 +155,14 @@ def few_labels(
             continue
         for draw in range(1, settings.draws + 1):
             model = with_state(build(), initial)
-            adapt(model, labelled(shard.train, count, seeds.derive(seed, draw)), settings)
-            yield {"labels": count, "draw": draw, **_tested(model, shard, everyone)}
+            draw_seed = seeds.derive(seed, draw)
+            records = labelled(shard.train, count, draw_seed)
+            names = {"labels": count, "draw": draw}
+            if recipe:
+                yield {**names, **_replayed(model, records, shard, everyone, recipe, draw_seed)}
+            else:
+                adapt(model, records, settings)
+                yield {**names, **_tested(model, shard, everyone)}
 
 
 def labelled(records: Images, count: int, seed: int) -> Images:
@@ -178,6 +192,35 @@ def adapt(model: nn.Module, records: Images, settings: NewClients) -> None:
         learning_rate=settings.learning_rate,
         seed=0,
     )
+
+
+def _recipe(
+    task: Task, algorithm: str, settings: NewClients, replay: Replay | None
+) -> tuple[Replay, Pool] | None:
+    """Returns the recipe of the settings. A client with an untrained model has no released images."""
+    if settings.recipe == "plain" or algorithm in methods.AT_HOME:
+        return None
+    return replay, released_pool(task.data, task.augmentation)
+
+
+def _replayed(
+    model: nn.Module,
+    records: Images,
+    shard: Shard,
+    everyone: Images,
+    recipe: tuple[Replay, Pool],
+    seed: int,
+) -> dict[str, float]:
+    """Adapts a model by replay in place, and returns its scores: each test by its own read-out."""
+    settings, pool = recipe
+    on = next(model.parameters()).device
+    classes = logits(model, tensors(everyone[:1], on)[0]).shape[1]
+    prior = log_prior(records.labels, classes)
+    fit(model, records, pool, prior=prior, settings=settings, seed=seed)
+    tuned = balanced(model, prior)
+    own = scores_of(tuned.predict(shard.test), shard.test.labels)
+    globally = scores_of(tuned.predict(everyone, elsewhere=True), everyone.labels)
+    return {**own, **{f"global_{name}": value for name, value in globally.items()}}
 
 
 def _tested(model: nn.Module, shard: Shard, everyone: Images) -> dict[str, float]:

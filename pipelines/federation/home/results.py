@@ -7,6 +7,7 @@ import numpy as np
 from pipelines import paths
 from pipelines.errors import UserError
 from pipelines.evaluation.metrics import over_clients
+from pipelines.federation.home.personal import Personal, write
 from pipelines.files import AGAIN, read_arrays, write_arrays, write_csv, write_json
 from pipelines.training.tensors import State
 
@@ -16,7 +17,7 @@ def save_method(
     method: str,
     summary: dict,
     curve: list[dict],
-    personal: dict[str, State],
+    personal: dict[str, Personal],
     *,
     correct: dict[str, np.ndarray],
     cost: dict,
@@ -31,7 +32,7 @@ def save_method(
         method: its name.
         summary: scores of every client, and what was selected.
         curve: one row per round.
-        personal: {client: its fine-tuned weights}.
+        personal: {client: its fine-tuned model}.
         correct: per client bool [n], whether each image of its test part is right.
         cost: as in `rounds.History`, with "seconds_at_home", of the final fine-tuning.
     """
@@ -41,8 +42,8 @@ def save_method(
     write_csv(part / "rounds.csv", curve)
     write_arrays(part / paths.CORRECT, correct)
     write_json(part / paths.COST, cost)
-    for client, state in personal.items():
-        write_arrays(part / f"{client}.safetensors", state)
+    for client, model in personal.items():
+        write(part / f"{client}.safetensors", model)
 
 
 def leave_out(folder: Path, method: str, why: str) -> None:

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from models import classifiers
-from pipelines.config.training import FineTune
+from pipelines.config.training import FineTune, Replay
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.evaluation.scoring import predictions, scores
-from pipelines.federation.home import fine_tuning
+from pipelines.federation.home import fine_tuning, personal
+from pipelines.training import classifier
+from pipelines.training.replay import Pool
 from pipelines.training.tensors import state_of, with_state
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)
@@ -43,7 +45,7 @@ def test_fine_tuning_helps_and_leaves_the_initial_model_alone():
             > 0.9
             > homes.results[client]["before"]["accuracy"]
         )
-        assert not np.array_equal(homes.personal[client]["1.weight"], initial["1.weight"])
+        assert not np.array_equal(homes.personal[client].arrays["1.weight"], initial["1.weight"])
     assert homes.seconds > 0
 
 
@@ -58,7 +60,9 @@ def test_each_client_starts_from_its_own_model_and_answers_for_its_own_parts():
     homes = fine_tuning.at_home(own, SHARDS, EVERYONE, build=BUILD, settings=settings, seed=0)
     for client, shard in SHARDS.items():
         model = with_state(BUILD(), own[client])
-        assert np.allclose(homes.personal[client]["1.weight"], own[client]["1.weight"], atol=1e-6)
+        assert np.allclose(
+            homes.personal[client].arrays["1.weight"], own[client]["1.weight"], atol=1e-6
+        )
         assert homes.results[client]["validation"] == scores(model, shard.validation)["accuracy"]
         assert homes.correct[client].dtype == bool
         assert np.array_equal(
@@ -186,3 +190,74 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_order_of_clients():
     first, second = run(SHARDS), run(dict(reversed(SHARDS.items())))
     assert first.summary == second.summary
     assert first.curve == second.curve
+
+
+REPLAY = SETTINGS.model_copy(
+    update={
+        "recipe": "replay",
+        "replay": Replay.model_validate(
+            {
+                "schedules": [
+                    {
+                        "from_labels": 0,
+                        "steps": 60,
+                        "learning_rate": 0.01,
+                        "synthetic_share": 0.5,
+                    }
+                ]
+            }
+        ),
+    }
+)
+
+
+def of_one_class(count: int, seed: int) -> Images:
+    both = images(4 * count, seed)
+    return both[np.flatnonzero(both.labels == 0)[:count]]
+
+
+def test_with_replay_a_client_of_one_class_keeps_what_the_shared_model_knew():
+    """Without it the client's model forgets the other class. Its own read-out is right on its own."""
+    everybody = images(400, 7)
+    shared = BUILD()
+    classifier.fit(shared, everybody, epochs=20, batch=32, learning_rate=0.01, seed=0)
+    shard = Shard(of_one_class(40, 1), of_one_class(20, 2), of_one_class(30, 3))
+    found = {}
+    for name, settings, pool in (
+        ("plain", SETTINGS, None),
+        ("replay", REPLAY, Pool(everybody, None)),
+    ):
+        homes = fine_tuning.at_home(
+            {"a": state_of(shared)},
+            {"a": shard},
+            EVERYONE,
+            build=BUILD,
+            settings=settings,
+            seed=0,
+            pool=pool,
+        )
+        found[name] = homes.results["a"]
+        assert found[name]["after"]["accuracy"] == 1.0
+    assert found["replay"]["global_after"] > 0.95
+    assert set(found["replay"]) - set(found["plain"]) == {"steps", "global_at_home"}
+    assert found["replay"]["steps"] == 60
+
+
+def test_the_score_of_a_personal_model_is_that_of_its_file(tmp_path):
+    homes = fine_tuning.at_home(
+        dict.fromkeys(SHARDS, state_of(BUILD())),
+        SHARDS,
+        EVERYONE,
+        build=BUILD,
+        settings=REPLAY,
+        seed=0,
+        pool=Pool(images(60, 5), None),
+    )
+    for client, shard in SHARDS.items():
+        arrays = homes.personal[client].arrays
+        at_home, elsewhere = arrays.pop(personal.AT_HOME), arrays.pop(personal.ELSEWHERE)
+        model = personal.Personal(with_state(BUILD(), arrays), at_home, elsewhere)
+        scored = homes.results[client]
+        own = np.mean(model.predict(shard.test) == shard.test.labels)
+        everywhere = np.mean(model.predict(EVERYONE, elsewhere=True) == EVERYONE.labels)
+        assert (own, everywhere) == (scored["after"]["accuracy"], scored["global_after"])

@@ -9,12 +9,14 @@ from torch import nn
 from models import classifiers
 from pipelines import methods
 from pipelines.config import load
-from pipelines.config.training import LocalSgd, NewClients, Nothing, Pooled
+from pipelines.config.training import LocalSgd, NewClients, Nothing, Pooled, Replay
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
 from pipelines.federation.home import new_clients
+from pipelines.training import classifier
+from pipelines.training.replay import Pool
 from pipelines.training.tensors import state_of, tensors
 
 NETWORK = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=3, seed=0)
@@ -254,3 +256,57 @@ def test_nobody_held_out_is_nothing_to_do():
         [],
         [],
     )
+
+
+def of_class_0(count, seed):
+    many = made(6 * count, seed, 0)
+    return many[np.flatnonzero(many.labels == 0)[:count]]
+
+
+def test_with_replay_a_new_client_keeps_what_it_has_no_label_of():
+    """Its few labels are of one class; the released images are of all."""
+    released = made(300, 1, 0)
+    shared = NETWORK()
+    classifier.fit(shared, released, epochs=30, batch=32, learning_rate=0.02, seed=0)
+    shard = Shard(of_class_0(40, 2), of_class_0(10, 3), of_class_0(30, 4))
+    schedule = {"from_labels": 0, "steps": 100, "learning_rate": 0.01, "synthetic_share": 0.5}
+    recipe = Replay.model_validate({"schedules": [schedule]})
+    scored = {}
+    for name, asked in (("plain", None), ("replay", (recipe, Pool(released, None)))):
+        _, scored[name] = new_clients.few_labels(
+            state_of(shared),
+            shard,
+            made(300, 5, 0),
+            build=NETWORK,
+            settings=settings(labels=[8], draws=1, steps=300),
+            seed=0,
+            recipe=asked,
+        )
+    assert scored["replay"]["accuracy"] == scored["plain"]["accuracy"] == 1.0
+    assert scored["replay"]["global_accuracy"] > 0.95
+    assert scored["replay"]["global_accuracy"] > scored["plain"]["global_accuracy"]
+
+
+def test_a_study_with_replay_draws_from_the_others_sets_alone(monkeypatch):
+    """The new client's own released set is in no pool, and an untrained start has no pool at all."""
+    seen = []
+    real = new_clients.released_pool
+    monkeypatch.setattr(
+        new_clients,
+        "released_pool",
+        lambda sets, warps: seen.append(sorted(sets)) or real(sets, warps),
+    )
+    recipe = Replay.model_validate(
+        {"schedules": [{"from_labels": 0, "steps": 2, "learning_rate": 0.01}]}
+    )
+    found = new_clients.study(
+        task(),
+        newcomers(),
+        EVERYONE,
+        settings=settings(recipe="replay"),
+        training=TRAINING,
+        seed=0,
+        replay=recipe,
+    )
+    assert seen == [["b", "c"]] * 2 + [["a", "c"]] * 2
+    assert len(found.cells) == len(study().cells)

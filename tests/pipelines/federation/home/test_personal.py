@@ -1,0 +1,59 @@
+"""A personal model: one set of weights, two read-outs, and a file that holds both."""
+
+import numpy as np
+import pytest
+import torch
+
+from pipelines.config import load
+from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
+from pipelines.federation.home import personal
+from pipelines.files import write_arrays
+from pipelines.training import classifier
+from pipelines.training.replay import log_prior
+from pipelines.training.tensors import logits, state_of, tensors
+
+PROFILE = load().profiles["digits"]
+PRIOR = log_prior(np.array([0] * 40 + [3] * 10), PROFILE.classes)
+
+
+def images(count: int = 50) -> Images:
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (count, *PROFILE.shape)).astype(np.uint8)
+    return Images(pixels, np.arange(count) % 10, np.arange(count))
+
+
+def network() -> torch.nn.Module:
+    return classifier.new(PROFILE, seed=1)
+
+
+def test_the_prior_counts_on_the_clients_own_images_alone():
+    outputs = logits(network(), tensors(images())[0])
+    model = personal.balanced(network(), PRIOR)
+    expected = (outputs + torch.as_tensor(PRIOR)).argmax(1)
+    assert np.array_equal(model.predict(images()), expected)
+    assert np.array_equal(model.predict(images(), elsewhere=True), outputs.argmax(1))
+    assert not np.array_equal(model.predict(images()), model.predict(images(), elsewhere=True))
+
+
+def test_weights_that_learned_the_prior_have_it_taken_off_elsewhere():
+    outputs = logits(network(), tensors(images())[0])
+    model = personal.prior_off(network(), PRIOR)
+    assert np.array_equal(model.predict(images()), outputs.argmax(1))
+    expected = (outputs - torch.as_tensor(PRIOR)).argmax(1)
+    assert np.array_equal(model.predict(images(), elsewhere=True), expected)
+
+
+def test_a_file_gives_both_read_outs_back(tmp_path):
+    model = personal.balanced(network(), PRIOR)
+    personal.write(tmp_path / "c0.safetensors", model)
+    again = personal.read(tmp_path / "c0.safetensors", PROFILE)
+    for elsewhere in (False, True):
+        predicted = again.predict(images(), elsewhere=elsewhere)
+        assert np.array_equal(predicted, model.predict(images(), elsewhere=elsewhere))
+
+
+def test_weights_alone_are_no_personal_model(tmp_path):
+    write_arrays(tmp_path / "w.safetensors", state_of(network()))
+    with pytest.raises(UserError, match="holds no personal model"):
+        personal.read(tmp_path / "w.safetensors", PROFILE)
