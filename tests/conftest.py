@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 # This comes before torch is imported. Small networks are many times slower with more threads.
@@ -10,7 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
-from project import ROOT, Project, own_images, tiny
+from project import Project, copy_tree, own_images, tiny
 from within import Within
 
 
@@ -21,13 +20,7 @@ def _checkout(tmp_path_factory) -> Path:
     It has tiny parameters and the canary's images.
     """
     path = tmp_path_factory.mktemp("project") / "fedlens"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
-    )
-    for name in listed.stdout.splitlines():
-        if name != "dvc.lock" and (ROOT / name).is_file():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, path / name)
+    copy_tree(path)
     project = Project(path)
     project.edit(tiny)
     np.savez(path / "raw" / "own.npz", **own_images())

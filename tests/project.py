@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -83,6 +84,17 @@ class Project:
             if line.startswith("Running stage"):
                 names.append(line.split("'")[1])
         return names
+
+
+def copy_tree(path: Path) -> None:
+    """Copies the working tree's files as Git would take them, without a record of what DVC ran."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
+    )
+    for name in listed.stdout.splitlines():
+        if name != "dvc.lock" and (ROOT / name).is_file():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, path / name)
 
 
 def tiny(params: dict) -> None:

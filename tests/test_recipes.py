@@ -5,14 +5,12 @@ To write a diff anew after a change of the lines around it: apply it with `git a
 what does not fit, and put the output of `git diff` in its place.
 """
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import parameter_files
 import pytest
-from project import ROOT, Project, own_images, tiny
+from project import ROOT, Project, copy_tree, own_images, tiny
 
 RECIPES = ROOT / "docs" / "recipes"
 # how many files a contributor touches
@@ -23,13 +21,7 @@ FILES = {"generator": 4, "federated_algorithm": 4, "noisy_algorithm": 5, "data_s
 def project(tmp_path) -> Project:
     """Returns a repository with this tree's files, as a contributor clones it."""
     path = tmp_path / "fedlens"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
-    )
-    for name in listed.stdout.splitlines():
-        if name != "dvc.lock" and (ROOT / name).is_file():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, path / name)
+    copy_tree(path)
     project = Project(path)
     project.git("init", "-q", "-b", "main")
     project.git("add", "-A")

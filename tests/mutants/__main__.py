@@ -3,13 +3,12 @@
 make mutants         # mutant, test, caught or not; exit 1 if one survives or a test fails alone
 """
 
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from project import ENV, ROOT
+from project import ENV, copy_tree
 
 from mutants import MUTANTS
 from mutants.mutant import Mutant
@@ -20,16 +19,7 @@ SOME_TEST_FAILED = 1
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "fedlens"
-        names = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT,
-            text=True,
-            capture_output=True,
-        )
-        for name in names.stdout.splitlines():
-            if (ROOT / name).is_file():
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, copy / name)
+        copy_tree(copy)
         # tests that make a checkout ask Git for the files
         subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
         subprocess.run(["git", "add", "--all"], cwd=copy, check=True)

@@ -69,16 +69,7 @@ TELLS = {
 def new_account(
     epsilon: float, delta: float, settings: Dpsgd, before: tuple[Steps, ...] = ()
 ) -> Account:
-    """Plans one client's noise within its budget, by the account that goes with the noise control.
-
-    Args:
-        epsilon, delta: the client's budget.
-        settings: those of the run.
-        before: what the run spends ahead of its first step, of the same budget.
-
-    Raises:
-        ValueError: `before` leaves nothing of the budget.
-    """
+    """Plans a client's noise (`NoisyAlgorithm`), by the account that goes with the noise control."""
     return ACCOUNTS[settings.noise_control](epsilon, delta, settings, before)
 
 

@@ -115,16 +115,7 @@ class Printed(Sound):
 def new_account(
     epsilon: float, delta: float, settings: Nbafl, before: tuple[Steps, ...] = ()
 ) -> Sound:
-    """Plans one client's noise within its budget, by the bound that the settings name.
-
-    Args:
-        epsilon, delta: the client's budget.
-        settings: those of the run.
-        before: what the run spends ahead of its first round, of the same budget.
-
-    Raises:
-        ValueError: `before` leaves nothing of the budget.
-    """
+    """Plans a client's noise (`NoisyAlgorithm`), by the bound that the settings name."""
     kind = Printed if settings.bound == "paper" else Sound
     return kind(epsilon, delta, settings, before)
 

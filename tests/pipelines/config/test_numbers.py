@@ -103,24 +103,25 @@ for place in NUMBERS:
         (REQUIRED if field.is_required() else OPTIONAL).append(place)
 
 
-@pytest.mark.parametrize("path", REQUIRED, ids=lambda path: ".".join(map(str, path)))
-def test_a_missing_number_is_one_sentence_that_names_it(path):
+def without(path: tuple) -> dict:
+    """Returns the shipped parameters without one of their numbers."""
     content = shipped()
     owner = content
     for step in path[:-1]:
         owner = owner[step]
     del owner[path[-1]]
-    (line,) = mistakes(content)
+    return content
+
+
+@pytest.mark.parametrize("path", REQUIRED, ids=lambda path: ".".join(map(str, path)))
+def test_a_missing_number_is_one_sentence_that_names_it(path):
+    (line,) = mistakes(without(path))
     assert line.startswith(f"The '{path[-1]}' parameter") and "is missing" in line
 
 
 @pytest.mark.parametrize("path", OPTIONAL, ids=lambda path: ".".join(map(str, path)))
 def test_an_optional_number_that_is_left_out_has_its_neutral_value(path):
-    content = shipped()
-    owner = content
-    for step in path[:-1]:
-        owner = owner[step]
-    del owner[path[-1]]
+    content = without(path)
     content["dp_baselines"]["algorithms"] = ["dpsgd"]  # others need a public_fraction
     found = load(content)
     for step in path:

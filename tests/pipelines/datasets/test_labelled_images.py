@@ -7,18 +7,6 @@ from hypothesis import strategies as st
 
 from pipelines.datasets import labelled_images
 from pipelines.datasets.labelled_images import Images
-from pipelines.synthesis.base import Space
-
-
-@pytest.fixture
-def data(records):
-    return records(12, Space(8, 8, 1, 3))
-
-
-@pytest.fixture
-def path(tmp_path, data):
-    data.save(tmp_path / "a.npz")
-    return tmp_path / "a.npz"
 
 
 def test_a_container_comes_back(path, data):

@@ -7,18 +7,6 @@ import pytest
 
 from pipelines.datasets import labelled_images
 from pipelines.errors import UserError
-from pipelines.synthesis.base import Space
-
-
-@pytest.fixture
-def data(records):
-    return records(12, Space(8, 8, 1, 3))
-
-
-@pytest.fixture
-def path(tmp_path, data):
-    data.save(tmp_path / "a.npz")
-    return tmp_path / "a.npz"
 
 
 def test_a_truncated_file_is_one_sentence_wherever_it_ends(path):
