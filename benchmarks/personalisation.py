@@ -1,237 +1,123 @@
-"""What a federation is worth to each client: starts, recipes and numbers of labels, own and everybody's images.
+"""What a federation is worth to each client: by the model handed out, the recipe and the labels.
 
     python -m benchmarks.personalisation --images ../shared/datasets            # hours; resumes
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
     python -m benchmarks.personalisation --development --datasets digits        # seed 100, no test image
 
-Eight clients get a Dirichlet 0.5 part of the training images each. Five of them federate: each releases
-a `dp_moments` set within epsilon 10, with noise from the operating system. Three are newcomers, which
-released nothing. Newcomers label 8 to 250 of their records; federated clients have all theirs.
+Newcomers label 8 to 250 of their records; federated clients have all theirs (`client_draws`). Training
+alone, the start `random` with the recipe `plain`, is measured in every call, for all others are
+compared with it.
 
 Each model is read twice. On a client's own test part its class shares are added to the logits; on the
-global test set they are not, and for weights that were trained without the prior they are taken off
-(`local` with its prior off is the bar there). The last iterate is scored, and nothing is selected.
-With `--development` the global images are held out of the training images, and no test image is read.
+global test set they are not. Weights that were trained without the shares in the loss are read as they
+are on own images, and with the shares taken off on the global test set. The last iterate of newcomers
+is scored, and nothing is selected on test images. With `--development` the global images are held out
+of the training images, and no test image is read. Cells are stored when they are done. A cell that is
+stored under the same settings is not measured again.
 """
 
 import argparse
+import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
 from tqdm import tqdm
 
+from benchmarks import client_draws
+from benchmarks.client_draws import FEDERATED, NEWCOMERS, ClientDraw
 from benchmarks.common import RESULTS, cells, cpu_seconds, has, keep, show
 from pipelines import config, seeds
-from pipelines.config.data import Partition
-from pipelines.config.training import Replay
-from pipelines.datasets import labelled_images, partitions
-from pipelines.datasets.labelled_images import Images, concatenate
+from pipelines.config.training import FineTune
+from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.federation.core.task import Task
+from pipelines.federation.home import fine_tuning, new_clients
 from pipelines.federation.home.personal import Personal, balanced, prior_off
-from pipelines.federation.inprocess import federate
-from pipelines.paths import SCRATCH
-from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import base, release
-from pipelines.training import classifier, replay
+from pipelines.files import standard
+from pipelines.training import replay
 from pipelines.training.replay import Pool
-from pipelines.training.tensors import State, state_of, with_state
+from pipelines.training.tensors import State, with_state
 
 NAME = "personalisation"
-GENERATOR = "dp_moments"
-EPSILON = 10.0
-DELTA = 1e-5
-FEDERATED = ("c0", "c1", "c2", "c3", "c4")
-NEWCOMERS = ("n0", "n1", "n2")
+DATASETS = ("digits", "mnist", "fashion_mnist")
 ALL = "all"
 DEVELOPMENT_SEED = 100
-HELD_OUT = {"digits": 200}
-USUALLY_HELD_OUT = 5000
-STARTS = ("random", "pooled", "fedavg", "pppfl_paper")
+ALONE = "random"
+STARTS = ("pooled", "fedavg", "pppfl_paper")
 RECIPES = ("plain", "replay", "prior")
+COLUMNS = ("dataset", "labels", "start", "recipe")
+LABELS = ("8", "16", "32", "64", "250", ALL)
 
 
-@dataclass(frozen=True)
-class World:
-    """Holds one draw of clients and what they released.
-
-    Attributes:
-        dataset: its name.
-        seed: of the draw.
-        shards: {client: its private records}.
-        sets: {federated client: its released set}.
-        everyone: the global test set.
-    """
-
-    params: config.Params
-    dataset: str
-    seed: int
-    shards: dict[str, Shard]
-    sets: dict[str, Images]
-    everyone: Images
-
-    def build(self) -> nn.Module:
-        """Returns a fresh network, the same each time."""
-        profile = self.params.profiles[self.dataset]
-        return classifier.new(profile, seeds.derive(self.seed, "init"))
-
-    @property
-    def pool(self) -> Pool:
-        """Returns all released images, with the public warps."""
-        data = concatenate([self.sets[client] for client in sorted(self.sets)])
-        return Pool(data, self.params.profiles[self.dataset].augmentation)
-
-    @property
-    def task(self) -> Task:
-        """Returns the task of the federated clients, on their released sets."""
-        warps = self.params.profiles[self.dataset].augmentation
-        epsilons = dict.fromkeys(self.sets, EPSILON)
-        return Task(self.sets, self.build, warps, epsilons, seeds.derive(self.seed, NAME))
-
-
-def world(
-    params: config.Params, dataset: str, seed: int, train: Images, test: Images | None
-) -> World:
-    """Deals the clients and makes their releases.
+def tuned(clients: ClientDraw, initial: State, key: dict, records: Images, pool: Pool) -> Personal:
+    """Makes a client's own model of the one that it is handed, by the shipped settings.
 
     Args:
-        params: of the project.
-        dataset: its name.
-        seed: of the draw.
-        train: training images.
-        test: the global test set; None: it is held out of the training images.
-    """
-    rng = np.random.default_rng(seeds.derive(seed, NAME, dataset))
-    if test is None:
-        rows = rng.permutation(len(train))
-        count = HELD_OUT.get(dataset, USUALLY_HELD_OUT)
-        test, train = train[rows[:count]], train[rows[count:]]
-    asked = {
-        "clients": [*FEDERATED, *NEWCOMERS],
-        "small": None,
-        "scheme": "dirichlet",
-        "alpha": 0.5,
-    }
-    partition = Partition.model_validate({**params.partition.model_dump(), **asked})
-    shards = partitions.cut(train, partition, rng)
-    sets = released_sets(params, dataset, shards, seed)
-    return World(params, dataset, seed, shards, sets, test)
-
-
-def released_sets(
-    params: config.Params, dataset: str, shards: dict[str, Shard], seed: int
-) -> dict[str, Images]:
-    """Returns what the federated clients released, which a later call finds again.
-
-    Args:
-        params: of the project.
-        dataset: its name.
-        shards: {client: its private records}.
-        seed: of the draw.
-    """
-    sets = {}
-    for client in FEDERATED:
-        path = SCRATCH / NAME / f"{dataset}-{seed}-{client}.npz"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            released(params, dataset, shards[client].train, seed).save(path)
-        sets[client] = labelled_images.load(path)
-    return sets
-
-
-def released(params: config.Params, dataset: str, records: Images, seed: int) -> Images:
-    """Releases a client's synthetic set."""
-    generator = base.load(GENERATOR)
-    space = release.public_space(params.profiles[dataset])
-    plan = generator.plan(params.generator(dataset, GENERATOR), Budget(EPSILON, DELTA), space)
-    state = generator.fit(records, plan, OsEntropy(), seed=seed)
-    return generator.sample(state, params.profiles[dataset].images, seed)
-
-
-def start_of(here: World, name: str) -> State:
-    """Trains the model that the clients are handed."""
-    if name == "random":
-        return state_of(here.build())
-    if name == "pooled":
-        return pooled(here)
-    settings = here.params.training(here.dataset, name)
-    return federate(name, here.task, settings).models[-1]
-
-
-def pooled(here: World) -> State:
-    """Trains one model on all released images: 1,200 steps of Adam, one cycle."""
-    data = concatenate([here.sets[client] for client in sorted(here.sets)])
-    model = here.build()
-    batch = 128
-    epochs = max(1, round(1200 * batch / len(data)))
-    classifier.fit(
-        model,
-        data,
-        epochs=epochs,
-        batch=batch,
-        learning_rate=3e-3,
-        seed=seeds.derive(here.seed, "pooled"),
-        augmentation=here.params.profiles[here.dataset].augmentation,
-        one_cycle=True,
-    )
-    return state_of(model)
-
-
-def tuned(
-    here: World, initial: State, records: Images, recipe: str, pool: Pool, seed: int
-) -> Personal:
-    """Makes a client's own model of the one that it is handed.
-
-    Args:
-        here: the clients.
+        clients: the draw.
         initial: the weights handed out.
+        key: names the cell: its start, client, labels and recipe. `prior` trains nothing, `plain`
+            trains on the records alone, `replay` on both.
         records: the client's labelled records.
-        recipe: `prior` trains nothing, `plain` trains on the records alone, `replay` on both.
         pool: all released images.
-        seed: of the batches.
     """
-    model = with_state(here.build(), initial)
-    prior = replay.log_prior(records.labels, here.params.profiles[here.dataset].classes)
-    if recipe == "prior":
+    params = clients.params
+    model = with_state(clients.build(), initial)
+    prior = replay.log_prior(records.labels, params.profiles[clients.dataset].classes)
+    if key["recipe"] == "prior":
         return balanced(model, prior)
-    if recipe == "replay":
-        settings = here.params.fine_tune.replay
-        replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
-        return balanced(model, prior)
-    steps, rate = (100, 3e-3) if len(records) <= 250 else (3000, 1e-3)
-    plain = Replay.model_validate(
-        {"schedules": [{"from_labels": 0, "steps": steps, "learning_rate": rate, "cosine": True}]}
-    )
-    flat = np.zeros_like(prior)
-    replay.fit(model, records, None, prior=flat, settings=plain, seed=seed)
+    shard = clients.shards[key["client"]]
+    labelled_shard = Shard(records, shard.validation, shard.test)
+    if key["recipe"] == "replay":
+        settings = params.training(clients.dataset, "fine_tune")
+        chosen = settings.model_copy(update={"recipe": "replay"})
+        personal, _ = fine_tuning.fine_tuned(model, labelled_shard, chosen, clients.seed, pool)
+        return personal
+    if key["labels"] != ALL:
+        new_clients.adapt(model, records, params.training(clients.dataset, "new_clients"))
+    else:
+        settings = plain_settings(params, clients.dataset, key["start"])
+        fine_tuning.fine_tuned(model, labelled_shard, settings, clients.seed, None)
     return prior_off(model, prior)
 
 
-def scored(here: World, personal: Personal, client: str) -> dict[str, float]:
-    """Returns the accuracy on the client's own test part, and on the global test set, both read-outs."""
-    own = here.shards[client].test
+def plain_settings(params: config.Params, dataset: str, start: str) -> FineTune:
+    """Returns the settings of plain fine-tuning; who trains alone has those of `local`."""
+    settings = params.training(dataset, "fine_tune")
+    longer = params.training(dataset, "local").model_dump() if start == ALONE else {}
+    return settings.model_copy(update={"recipe": "plain", **longer})
+
+
+def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
+    """Returns the accuracy on the client's own test part, and by both read-outs on the global one."""
+    own = clients.shards[client].test
+    everyone = clients.everyone
     return {
-        "own": float(np.mean(personal.predict(own) == own.labels)),
-        "global": accuracy(personal, here.everyone, elsewhere=True),
-        "global_at_home": accuracy(personal, here.everyone),
+        "own": _accuracy(personal.predict(own), own),
+        "global": _accuracy(personal.predict(everyone, elsewhere=True), everyone),
+        "global_at_home": _accuracy(personal.predict(everyone), everyone),
     }
 
 
-def accuracy(personal: Personal, data: Images, *, elsewhere: bool = False) -> float:
-    """Returns the share of images that are classified rightly."""
-    return float(np.mean(personal.predict(data, elsewhere=elsewhere) == data.labels))
+def _accuracy(predicted: np.ndarray, data: Images) -> float:
+    return float(np.mean(predicted == data.labels))
+
+
+def conditions(params: config.Params, dataset: str) -> str:
+    """Returns a digest of all settings that a cell follows from."""
+    blocks = [client_draws.conditions(params, dataset)]
+    for name in ("fine_tune", "new_clients", "local", *STARTS[1:]):
+        blocks.append(params.training(dataset, name).model_dump())
+    profile = params.profiles[dataset].model_dump()
+    blocks += [profile[name] for name in ("classifier", "shape", "classes", "augmentation")]
+    return hashlib.sha256(json.dumps(standard(blocks)).encode()).hexdigest()[:12]
 
 
 def wanted(
     dataset: str, seed: int, starts: list[str], recipes: list[str], labels: list[str]
 ) -> list[dict]:
-    """Returns the keys of all cells of one draw.
+    """Returns the keys of all cells of one draw, those of training alone first.
 
     Args:
         dataset: its name.
@@ -240,90 +126,81 @@ def wanted(
         recipes: what clients do with them.
         labels: numbers of labels of newcomers, and `all` for federated clients.
     """
-    keys = []
+    ways = [(ALONE, "plain")]
     for start in starts:
-        for recipe in ("plain",) if start == "random" else recipes:
-            for count in labels:
-                for client in FEDERATED if count == ALL else NEWCOMERS:
-                    key = {"dataset": dataset, "seed": seed, "start": start, "recipe": recipe}
-                    keys.append({**key, "labels": count, "client": client})
+        ways += [(start, recipe) for recipe in recipes]
+    keys = []
+    for start, recipe in ways:
+        for count in labels:
+            for client in FEDERATED if count == ALL else NEWCOMERS:
+                key = {"dataset": dataset, "seed": seed, "start": start, "recipe": recipe}
+                keys.append({**key, "labels": count, "client": client})
     return keys
 
 
-def measured(here: World, keys: list[dict]) -> Iterator[dict]:
+def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
     """Yields the cell of each key. The model of a start is trained once."""
-    pool = here.pool
+    pool = clients.pool
     models = {}
-    for key in tqdm(keys, desc=f"{here.dataset}, seed {here.seed}", disable=None):
+    for key in tqdm(keys, desc=f"{clients.dataset}, seed {clients.seed}", disable=None):
         start = key["start"]
         if start not in models:
             began = cpu_seconds()
-            models[start] = (start_of(here, start), cpu_seconds() - began)
+            models[start] = (client_draws.handed_out(clients, start), cpu_seconds() - began)
         initial, start_seconds = models[start]
-        records = labelled(here, key["client"], key["labels"])
+        records = labelled(clients, key["client"], key["labels"])
         began = cpu_seconds()
-        personal = tuned(here, initial, records, key["recipe"], pool, here.seed)
+        personal = tuned(clients, initial, key, records, pool)
         seconds = cpu_seconds() - began
         yield {
             **key,
-            **scored(here, personal, key["client"]),
+            **scored(clients, personal, key["client"]),
             "records": len(records),
             "start_cpu_seconds": start_seconds,
             "cpu_seconds": seconds,
         }
 
 
-def labelled(here: World, client: str, count: str) -> Images:
+def labelled(clients: ClientDraw, client: str, count: str) -> Images:
     """Returns the records that a client has labels of. Fewer labels are among more."""
-    records = here.shards[client].train
+    records = clients.shards[client].train
     if count == ALL:
         return records
-    rng = np.random.default_rng(seeds.derive(here.seed, "labelled", client))
-    return records[rng.permutation(len(records))[: int(count)]]
+    return new_clients.labelled(records, int(count), seeds.derive(clients.seed, "labelled", client))
 
 
 def summary(cells: list[dict]) -> list[dict]:
-    """Returns the table: means over clients and seeds, and paired differences to training alone.
-
-    `local` is the start `random` with the recipe `plain`. On the global test set its prior is off.
-    """
-    alone = {_who(cell): cell for cell in cells if cell["start"] == "random"}
+    """Returns the table: means over clients and seeds, and paired differences to training alone."""
+    alone = {_client(cell): cell for cell in cells if cell["start"] == ALONE}
     rows = []
-    for name in dict.fromkeys(_what(cell) for cell in cells):
-        group = [cell for cell in cells if _what(cell) == name and _who(cell) in alone]
-        if not group:
-            continue
-        own = [cell["own"] - alone[_who(cell)]["own"] for cell in group]
-        everywhere = [cell["global"] - alone[_who(cell)]["global"] for cell in group]
+    for way in dict.fromkeys(_way(cell) for cell in cells):
+        group = [cell for cell in cells if _way(cell) == way]
+        own = [cell["own"] - alone[_client(cell)]["own"] for cell in group]
+        everywhere = [cell["global"] - alone[_client(cell)]["global"] for cell in group]
         rows.append(
             {
-                **dict(zip(COLUMNS, name)),
-                "own": _mean(cell["own"] for cell in group),
-                "global": _mean(cell["global"] for cell in group),
+                **dict(zip(COLUMNS, way)),
+                "own": float(np.mean([cell["own"] for cell in group])),
+                "global": float(np.mean([cell["global"] for cell in group])),
                 "seeds": len({cell["seed"] for cell in group}),
                 "cells": len(group),
-                "own_less_local": _mean(own),
+                "own_less_local": float(np.mean(own)),
                 "worst_own_less_local": min(own),
-                "global_less_local_prior_off": _mean(everywhere),
+                "global_less_local_prior_off": float(np.mean(everywhere)),
                 "worst_global_less_local_prior_off": min(everywhere),
             }
         )
     return rows
 
 
-COLUMNS = ("dataset", "labels", "start", "recipe")
-
-
-def _what(cell: dict) -> tuple:
+def _way(cell: dict) -> tuple:
+    """Returns what a row of the table is about."""
     return tuple(cell[column] for column in COLUMNS)
 
 
-def _who(cell: dict) -> tuple:
+def _client(cell: dict) -> tuple:
+    """Returns what two cells must share to be compared."""
     return tuple(cell[column] for column in ("dataset", "seed", "client", "labels"))
-
-
-def _mean(values) -> float:
-    return float(np.mean(list(values)))
 
 
 def main() -> None:
@@ -331,31 +208,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
-    parser.add_argument("--datasets", nargs="+", default=["digits", "mnist", "fashion_mnist"])
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=STARTS)
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=RECIPES)
-    parser.add_argument("--labels", nargs="+", default=["8", "16", "32", "64", "250", ALL])
+    parser.add_argument("--labels", nargs="+", default=list(LABELS), choices=LABELS)
     parser.add_argument("--development", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     params = config.load()
     name = f"{NAME}_development" if arguments.development else NAME
-    chosen = [DEVELOPMENT_SEED] if arguments.development else arguments.seeds
-    done = kept_cells(name)
-    for seed, dataset, train, test in cells(params, arguments.datasets, chosen, arguments.images):
+    chosen_seeds = [DEVELOPMENT_SEED] if arguments.development else arguments.seeds
+    settings = {dataset: conditions(params, dataset) for dataset in DATASETS}
+    done = [cell for cell in stored(name) if cell["settings"] == settings[cell["dataset"]]]
+    draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
+    for seed, dataset, train, test in draws:
         keys = wanted(dataset, seed, arguments.starts, arguments.recipes, arguments.labels)
         missing = [key for key in keys if not any(has(cell, key) for cell in done)]
         if not missing:
             continue
-        here = world(params, dataset, seed, train, None if arguments.development else test)
-        for cell in measured(here, missing):
-            done.append(cell)
+        clients = client_draws.draw(
+            params, dataset, seed, train, None if arguments.development else test
+        )
+        for cell in measured(clients, missing):
+            done.append({**cell, "settings": settings[dataset]})
             keep(name, summary(done), cells=done)
     show(summary(done))
 
 
-def kept_cells(name: str) -> list[dict]:
+def stored(name: str) -> list[dict]:
     """Returns the cells of earlier calls."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["cells"] if path.exists() else []

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks import personalisation
+from benchmarks import client_draws, personalisation
+from benchmarks.client_draws import FEDERATED, NEWCOMERS
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
+from pipelines.training.tensors import state_of
 
 
 def cell(start: str, client: str, own: float, everywhere: float, seed: int = 0) -> dict:
@@ -31,34 +33,63 @@ def test_differences_to_training_alone_are_paired_by_client_and_seed():
     assert (pooled["seeds"], pooled["cells"]) == (2, 3)
 
 
-def test_a_client_whose_training_alone_is_not_measured_is_in_no_row():
-    assert personalisation.summary([cell("pooled", "n0", 0.8, 0.7)]) == []
-
-
 def test_newcomers_have_few_labels_and_federated_clients_all():
-    keys = personalisation.wanted(
-        "digits", 0, ["random", "pooled"], ["plain", "replay"], ["8", "all"]
-    )
+    keys = personalisation.wanted("digits", 0, ["pooled"], ["plain", "replay"], ["8", "all"])
     clients = {
         label: {key["client"] for key in keys if key["labels"] == label} for label in ("8", "all")
     }
-    assert clients == {"8": set(personalisation.NEWCOMERS), "all": set(personalisation.FEDERATED)}
-    alone = [key for key in keys if key["start"] == "random"]
-    assert {key["recipe"] for key in alone} == {"plain"}
+    assert clients == {"8": set(NEWCOMERS), "all": set(FEDERATED)}
     assert len(keys) == 3 * (3 + 5)
 
 
-def test_in_development_the_global_images_come_from_the_training_images(tmp_path, monkeypatch):
-    monkeypatch.setattr(personalisation, "SCRATCH", tmp_path)
+def test_training_alone_is_measured_first_whatever_is_asked_for():
+    keys = personalisation.wanted("digits", 0, ["pooled"], ["replay"], ["8"])
+    assert [(key["start"], key["recipe"]) for key in keys[:3]] == [("random", "plain")] * 3
+
+
+@pytest.fixture
+def clients(tmp_path, monkeypatch):
+    """Returns a development draw of clients with images of ten greys."""
+    monkeypatch.setattr(client_draws, "SCRATCH", tmp_path)
     rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 256, (1400, 8, 8, 1)).astype(np.uint8)
-    train = Images(pixels, np.arange(1400) % 10, np.arange(1400))
-    here = personalisation.world(config.load(), "digits", 100, train, None)
-    everyone = set(here.everyone.ids.tolist())
-    assert len(everyone) == personalisation.HELD_OUT["digits"]
-    for shard in here.shards.values():
+    labels = np.arange(1400) % 10
+    pixels = rng.integers(0, 40, (1400, 8, 8, 1)) + labels[:, None, None, None] * 20
+    train = Images(pixels.astype(np.uint8), labels, np.arange(1400))
+    return lambda params: client_draws.draw(params, "digits", 100, train, None)
+
+
+def test_in_development_the_global_images_come_from_the_training_images(clients):
+    params = config.load()
+    drawn = clients(params)
+    everyone = set(drawn.everyone.ids.tolist())
+    assert len(everyone) == client_draws.HELD_OUT["digits"]
+    for shard in drawn.shards.values():
         for part in (shard.train, shard.validation, shard.test):
             assert not everyone & set(part.ids.tolist())
-    again = personalisation.world(config.load(), "digits", 100, train, None)
-    for client, released in here.sets.items():
-        assert np.array_equal(released.images, again.sets[client].images)
+
+
+def test_a_release_is_found_again_and_never_under_other_settings(clients):
+    """Noise is from the operating system: what is made anew differs."""
+    params = config.load()
+    first, again = clients(params), clients(params)
+    profile = params.profiles["digits"].model_copy(update={"images": 300})
+    changed = params.model_copy(update={"profiles": {**params.profiles, "digits": profile}})
+    other = clients(changed)
+    for client in FEDERATED:
+        assert np.array_equal(first.sets[client].images, again.sets[client].images)
+        assert not np.array_equal(first.sets[client].images, other.sets[client].images)
+
+
+@pytest.mark.parametrize("recipe", ["plain", "replay", "prior"])
+def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients, recipe):
+    drawn = clients(config.load())
+    initial = client_draws.handed_out(drawn, "random")
+    for labels, client in (("8", "n0"), ("all", "c0")):
+        key = {"client": client, "labels": labels, "start": "pooled", "recipe": recipe}
+        records = personalisation.labelled(drawn, client, labels)
+        personal = personalisation.tuned(drawn, initial, key, records, drawn.pool)
+        weights = state_of(personal.model)
+        unchanged = all(np.array_equal(array, initial[name]) for name, array in weights.items())
+        assert unchanged == (recipe == "prior")
+        assert personal.elsewhere.any() == (recipe == "plain")
+        assert personal.at_home.any() == (recipe != "plain")
