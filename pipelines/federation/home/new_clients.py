@@ -200,7 +200,8 @@ def _recipe(
     """Returns the recipe of the settings. A client with an untrained model has no released images."""
     if settings.recipe == "plain" or algorithm in methods.AT_HOME:
         return None
-    return replay, released_pool(task.data, task.augmentation)
+    device = next(task.build().parameters()).device
+    return replay, released_pool(task.data, task.augmentation, device)
 
 
 def _replayed(

@@ -1,7 +1,7 @@
 """Tests what Git says that it would take, in small repositories."""
 
 import pytest
-from project import Project
+from project import GIT, Project
 
 from pipelines.errors import UserError
 from pipelines.guard import repository
@@ -69,7 +69,7 @@ def test_both_sides_of_a_merge_are_given(small):
         (small.path / "file").write_text(text)
         small.git("add", "-A")
         small.git("commit", "-qm", branch)
-    small.run("git", "merge", "-q", "--allow-unrelated-histories", "one", ok=False)
+    small.run(*GIT, "merge", "-q", "--allow-unrelated-histories", "one", ok=False)
     assert {content for name, content in repository.staged_apart(small.path) if name == "file"} == {
         b"1",
         b"2",

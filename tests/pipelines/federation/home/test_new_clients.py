@@ -294,7 +294,7 @@ def test_a_study_with_replay_draws_from_the_others_sets_alone(monkeypatch):
     monkeypatch.setattr(
         new_clients,
         "released_pool",
-        lambda sets, warps: seen.append(sorted(sets)) or real(sets, warps),
+        lambda sets, *more: seen.append(sorted(sets)) or real(sets, *more),
     )
     recipe = Replay.model_validate(
         {"schedules": [{"from_labels": 0, "steps": 2, "learning_rate": 0.01}]}
