@@ -8,25 +8,30 @@ released nothing.
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from torch import nn
 
-from pipelines import seeds
+from pipelines import methods, seeds
 from pipelines.config import Params
-from pipelines.config.data import Partition
+from pipelines.config.data import Client, Partition
 from pipelines.datasets import labelled_images, partitions
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.datasets.shards import Shard
+from pipelines.federation import noisy_training
 from pipelines.federation.core.task import Task
 from pipelines.federation.inprocess import federate
+from pipelines.federation.noisy_run import NoisyRun
 from pipelines.files import standard
 from pipelines.paths import SCRATCH
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.synthesis import base, release
+from pipelines.synthesis import base, release, warm_start
 from pipelines.training import classifier
-from pipelines.training.replay import Pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, state_of
 
 NAME = "client_draws"
@@ -39,10 +44,7 @@ NEWCOMERS = ("n0", "n1", "n2")
 # In development: training images that stand for the global test set.
 HELD_OUT = {"digits": 200}
 USUALLY_HELD_OUT = 5000
-# Of the model that is trained on all released images at once.
-POOLED_STEPS = 1200
-POOLED_BATCH = 128
-POOLED_PEAK_RATE = 3e-3
+NOISY = ("dpsgd_warm",)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class ClientDraw:
     def pool(self) -> Pool:
         """Returns all released images, with the public warps."""
         return Pool(self.released, self.params.profiles[self.dataset].augmentation)
+
+    @property
+    def records(self) -> dict[str, Images]:
+        """Returns {federated client: its private train part}."""
+        return {client: self.shards[client].train for client in FEDERATED}
 
     @property
     def task(self) -> Task:
@@ -172,27 +179,26 @@ def released(params: Params, dataset: str, records: Images, seed: int) -> Images
 
 
 def handed_out(clients: ClientDraw, start: str) -> State:
-    """Trains the model that the clients are handed: untrained, pooled, or of a federated method."""
+    """Trains the model that the clients are handed: untrained, or of a federated method."""
     if start == "random":
         return state_of(clients.build())
-    if start == "pooled":
-        return pooled(clients)
-    settings = clients.params.training(clients.dataset, start)
+    if start in NOISY:
+        return noisy(clients, start)
+    settings = clients.params.training(clients.dataset, methods.block(start))
     return federate(start, clients.task, settings).models[-1]
 
 
-def pooled(clients: ClientDraw) -> State:
-    """Trains one model on all released images, with a rate that rises and falls over POOLED_STEPS."""
-    data = clients.released
-    model = clients.build()
-    classifier.fit(
-        model,
-        data,
-        epochs=max(1, round(POOLED_STEPS * POOLED_BATCH / len(data))),
-        batch=POOLED_BATCH,
-        learning_rate=POOLED_PEAK_RATE,
-        seed=seeds.derive(clients.seed, "pooled"),
-        augmentation=clients.params.profiles[clients.dataset].augmentation,
-        one_cycle=True,
-    )
-    return state_of(model)
+def noisy(clients: ClientDraw, method: str) -> State:
+    """Trains a model with noise on the federated clients' private records, within EPSILON each."""
+    budgets = {client: Client(epsilon=EPSILON) for client in FEDERATED}
+    privacy = clients.params.privacy.model_copy(update={"delta": DELTA, "noise": "os_entropy"})
+    changes = {"clients": budgets, "privacy": privacy, "seed": clients.seed}
+    params = clients.params.model_copy(update=changes)
+    start = warm_start.joint_start(params, clients.dataset, method)
+    run = NoisyRun(params, clients.dataset, method, start)
+    task = run.client_task(clients.records)
+    first = partial(start.weights, run.build(), clients.records, task.sources)
+    with TemporaryDirectory() as folder:
+        noisy_training.train(run.algorithm, task, run.settings, first, Path(folder))
+        model, _ = noisy_training.read(Path(folder))
+    return model

@@ -2,11 +2,12 @@
 
     python -m benchmarks.personalisation --images ../shared/datasets            # hours; resumes
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
-    python -m benchmarks.personalisation --development --datasets digits        # seed 100, no test image
+    python -m benchmarks.personalisation --development --datasets digits        # 100 to 102, no test image
 
-Newcomers label 8 to 250 of their records; federated clients have all theirs (`client_draws`). Training
-alone, the start `random` with the recipe `plain`, is measured in every call, for all others are
-compared with it.
+Newcomers label 0 to 250 of their records; federated clients have all theirs (`client_draws`). With 0
+labels the model is read as it is handed out. Training alone, the start `random` with the recipe
+`alone`, is measured in every call, for all others are compared with it. It takes the same steps as
+`replay`, by the same schedule.
 
 Each model is read twice. On a client's own test part its class shares are added to the logits; on the
 global test set they are not. Weights that were trained without the shares in the loss are read as they
@@ -17,6 +18,7 @@ stored under the same settings is not measured again.
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
@@ -27,17 +29,17 @@ import torch
 from tqdm import tqdm
 
 from benchmarks import client_draws
-from benchmarks.client_draws import FEDERATED, NEWCOMERS, ClientDraw
-from benchmarks.common import RESULTS, cells, cpu_seconds, has, keep, show
-from pipelines import config, seeds
-from pipelines.config.training import FineTune
+from benchmarks.client_draws import FEDERATED, NEWCOMERS, NOISY, ClientDraw
+from benchmarks.common import RESULTS, cells, cpu_seconds, has, keep, show, without
+from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.federation.home import fine_tuning, new_clients
-from pipelines.federation.home.personal import Personal, balanced, prior_off
+from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
 from pipelines.files import standard
+from pipelines.paths import SCRATCH
 from pipelines.training import replay
-from pipelines.training.replay import Pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
 
 NAME = "personalisation"
@@ -45,48 +47,47 @@ DATASETS = ("digits", "mnist", "fashion_mnist")
 ALL = "all"
 DEVELOPMENT_SEED = 100
 ALONE = "random"
-STARTS = ("pooled", "fedavg", "pppfl_paper")
-RECIPES = ("plain", "replay", "prior")
+ALONE_RECIPE = "alone"
+STARTS = ("pppfl", "pooled", "fedavg", "pppfl_paper", "dpsgd_warm")
+RECIPES = ("replay", "prior", "plain")
+NOTHING = "0"
 COLUMNS = ("dataset", "labels", "start", "recipe")
-LABELS = ("8", "16", "32", "64", "250", ALL)
+KEY = (*COLUMNS, "seed", "client")
+LABELS = (NOTHING, "8", "16", "32", "64", "250", ALL)
 
 
-def tuned(clients: ClientDraw, initial: State, key: dict, records: Images, pool: Pool) -> Personal:
+def tuned(
+    clients: ClientDraw, initial: State, key: dict, records: Images, pool: Pool | None
+) -> Personal:
     """Makes a client's own model of the one that it is handed, by the shipped settings.
 
     Args:
         clients: the draw.
         initial: the weights handed out.
         key: names the cell: its start, client, labels and recipe. `prior` trains nothing, `plain`
-            trains on the records alone, `replay` on both.
+            trains on the records alone, `replay` on both, `alone` as `replay` and on the records alone.
         records: the client's labelled records.
-        pool: all released images.
+        pool: all released images, or None.
     """
     params = clients.params
     model = with_state(clients.build(), initial)
     prior = replay.log_prior(records.labels, params.profiles[clients.dataset].classes)
+    if key["labels"] == NOTHING:
+        return plain(model, len(prior))
     if key["recipe"] == "prior":
         return balanced(model, prior)
     shard = clients.shards[key["client"]]
     labelled_shard = Shard(records, shard.validation, shard.test)
-    if key["recipe"] == "replay":
-        settings = params.training(clients.dataset, "fine_tune")
-        chosen = settings.model_copy(update={"recipe": "replay"})
-        personal, _ = fine_tuning.fine_tuned(model, labelled_shard, chosen, clients.seed, pool)
-        return personal
-    if key["labels"] != ALL:
+    if key["recipe"] == "plain" and key["labels"] != ALL:
         new_clients.adapt(model, records, params.training(clients.dataset, "new_clients"))
-    else:
-        settings = plain_settings(params, clients.dataset, key["start"])
-        fine_tuning.fine_tuned(model, labelled_shard, settings, clients.seed, None)
-    return prior_off(model, prior)
-
-
-def plain_settings(params: config.Params, dataset: str, start: str) -> FineTune:
-    """Returns the settings of plain fine-tuning; who trains alone has those of `local`."""
-    settings = params.training(dataset, "fine_tune")
-    longer = params.training(dataset, "local").model_dump() if start == ALONE else {}
-    return settings.model_copy(update={"recipe": "plain", **longer})
+        return prior_off(model, prior)
+    settings = params.training(clients.dataset, "fine_tune")
+    chosen = settings.model_copy(update={"recipe": key["recipe"]})
+    seed = seeds.derive(clients.seed, key["client"])
+    personal, _ = fine_tuning.fine_tuned(
+        model, labelled_shard, chosen, seed=seed, build=clients.build, pool=pool
+    )
+    return personal if key["recipe"] == "replay" else prior_off(model, prior)
 
 
 def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
@@ -107,7 +108,7 @@ def _accuracy(predicted: np.ndarray, data: Images) -> float:
 def conditions(params: config.Params, dataset: str) -> str:
     """Returns a digest of all settings that a cell follows from."""
     blocks = [client_draws.conditions(params, dataset)]
-    for name in ("fine_tune", "new_clients", "local", *STARTS[1:]):
+    for name in ("fine_tune", "new_clients", *map(methods.block, STARTS)):
         blocks.append(params.training(dataset, name).model_dump())
     profile = params.profiles[dataset].model_dump()
     blocks += [profile[name] for name in ("classifier", "shape", "classes", "augmentation")]
@@ -126,12 +127,14 @@ def wanted(
         recipes: what clients do with them.
         labels: numbers of labels of newcomers, and `all` for federated clients.
     """
-    ways = [(ALONE, "plain")]
+    ways = [(ALONE, ALONE_RECIPE)]
     for start in starts:
         ways += [(start, recipe) for recipe in recipes]
     keys = []
     for start, recipe in ways:
         for count in labels:
+            if count == NOTHING and (start == ALONE or recipe != recipes[0]):
+                continue  # an untrained model guesses, and no recipe has begun
             for client in FEDERATED if count == ALL else NEWCOMERS:
                 key = {"dataset": dataset, "seed": seed, "start": start, "recipe": recipe}
                 keys.append({**key, "labels": count, "client": client})
@@ -150,7 +153,7 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
         initial, start_seconds = models[start]
         records = labelled(clients, key["client"], key["labels"])
         began = cpu_seconds()
-        personal = tuned(clients, initial, key, records, pool)
+        personal = tuned(clients, initial, key, records, None if start in NOISY else pool)
         seconds = cpu_seconds() - began
         yield {
             **key,
@@ -166,6 +169,8 @@ def labelled(clients: ClientDraw, client: str, count: str) -> Images:
     records = clients.shards[client].train
     if count == ALL:
         return records
+    if count == NOTHING:
+        return records[:0]
     return new_clients.labelled(records, int(count), seeds.derive(clients.seed, "labelled", client))
 
 
@@ -175,22 +180,40 @@ def summary(cells: list[dict]) -> list[dict]:
     rows = []
     for way in dict.fromkeys(_way(cell) for cell in cells):
         group = [cell for cell in cells if _way(cell) == way]
-        own = [cell["own"] - alone[_client(cell)]["own"] for cell in group]
-        everywhere = [cell["global"] - alone[_client(cell)]["global"] for cell in group]
-        rows.append(
-            {
-                **dict(zip(COLUMNS, way)),
-                "own": float(np.mean([cell["own"] for cell in group])),
-                "global": float(np.mean([cell["global"] for cell in group])),
-                "seeds": len({cell["seed"] for cell in group}),
-                "cells": len(group),
-                "own_less_local": float(np.mean(own)),
-                "worst_own_less_local": min(own),
-                "global_less_local_prior_off": float(np.mean(everywhere)),
-                "worst_global_less_local_prior_off": min(everywhere),
-            }
-        )
+        row = {
+            **dict(zip(COLUMNS, way)),
+            "own": float(np.mean([cell["own"] for cell in group])),
+            "global": float(np.mean([cell["global"] for cell in group])),
+            "own_spread": _spread(group, "own"),
+            "global_spread": _spread(group, "global"),
+            "seeds": len({cell["seed"] for cell in group}),
+            "cells": len(group),
+        }
+        rows.append({**row, **_less_local(group, alone)})
     return rows
+
+
+def _spread(group: list[dict], figure: str) -> float | None:
+    """Returns the standard deviation of the seeds' means; None of fewer than two seeds."""
+    means = {}
+    for cell in group:
+        means.setdefault(cell["seed"], []).append(cell[figure])
+    if len(means) < 2:
+        return None
+    return float(np.std([np.mean(values) for values in means.values()], ddof=1))
+
+
+def _less_local(group: list[dict], alone: dict[tuple, dict]) -> dict[str, float | None]:
+    """Returns the paired differences to training alone; None where nobody can train, without labels."""
+    figures = {}
+    for figure, name in (("own", "own_less_local"), ("global", "global_less_local_prior_off")):
+        differences = []
+        for cell in group:
+            if _client(cell) in alone:
+                differences.append(cell[figure] - alone[_client(cell)][figure])
+        figures[name] = float(np.mean(differences)) if differences else None
+        figures[f"worst_{name}"] = min(differences, default=None)
+    return figures
 
 
 def _way(cell: dict) -> tuple:
@@ -218,9 +241,11 @@ def main() -> None:
     torch.set_num_threads(1)
     params = config.load()
     name = f"{NAME}_development" if arguments.development else NAME
-    chosen_seeds = [DEVELOPMENT_SEED] if arguments.development else arguments.seeds
+    chosen_seeds = arguments.seeds
+    if arguments.development:
+        chosen_seeds = [DEVELOPMENT_SEED + seed for seed in arguments.seeds]
     settings = {dataset: conditions(params, dataset) for dataset in DATASETS}
-    done = [cell for cell in stored(name) if cell["settings"] == settings[cell["dataset"]]]
+    done = current(name, settings)
     draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
     for seed, dataset, train, test in draws:
         keys = wanted(dataset, seed, arguments.starts, arguments.recipes, arguments.labels)
@@ -231,15 +256,38 @@ def main() -> None:
             params, dataset, seed, train, None if arguments.development else test
         )
         for cell in measured(clients, missing):
-            done.append({**cell, "settings": settings[dataset]})
-            keep(name, summary(done), cells=done)
-    show(summary(done))
+            add(name, {**cell, "settings": settings[dataset]})
+    show(summary(current(name, settings)))
+
+
+def add(name: str, cell: dict) -> None:
+    """Stores a cell in place of an older one of the same key. Several calls may run at once.
+
+    Cells of the same data set under other settings go: a row would mix both.
+    """
+    SCRATCH.mkdir(exist_ok=True)
+    with open(SCRATCH / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        key = {column: cell[column] for column in KEY}
+        others = without(stored(name), key)
+        cells = [other for other in others if _fits(other, cell)]
+        cells.append(cell)
+        keep(name, summary(cells), cells=cells)
+
+
+def _fits(other: dict, cell: dict) -> bool:
+    return other["dataset"] != cell["dataset"] or other["settings"] == cell["settings"]
 
 
 def stored(name: str) -> list[dict]:
     """Returns the cells of earlier calls."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["cells"] if path.exists() else []
+
+
+def current(name: str, settings: dict[str, str]) -> list[dict]:
+    """Returns the cells that were measured under these settings, {data set: their digest}."""
+    return [cell for cell in stored(name) if cell["settings"] == settings[cell["dataset"]]]
 
 
 if __name__ == "__main__":

@@ -66,13 +66,13 @@ def _two_convolutions(
 ) -> nn.Sequential:
     conv1 = nn.Conv2d(channels, first, 5, padding=padding)
     conv2 = nn.Conv2d(first, 64, 5, padding=padding)
-    return nn.Sequential(conv1, act(), nn.MaxPool2d(2), conv2, act(), nn.MaxPool2d(2))
+    return nn.Sequential(conv1, nn.MaxPool2d(2), act(), conv2, nn.MaxPool2d(2), act())
 
 
 def _papernot(channels: int, act: type[nn.Module]) -> nn.Sequential:
     conv1 = nn.Conv2d(channels, 16, 8, stride=2, padding=2)
     conv2 = nn.Conv2d(16, 32, 4, stride=2)
-    return nn.Sequential(conv1, act(), nn.MaxPool2d(2, 1), conv2, act(), nn.MaxPool2d(2, 1))
+    return nn.Sequential(conv1, nn.MaxPool2d(2, 1), act(), conv2, nn.MaxPool2d(2, 1), act())
 
 
 FRONTS = {

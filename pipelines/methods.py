@@ -4,8 +4,8 @@
 AT_HOME = ("local", "random_init")
 # Upper bounds: what the clients of these send reveals private records.
 ON_REAL_DATA = ("fedavg_real", "pppfl_real")
-# Without rounds: whoever holds all synthetic sets trains, or each client alone.
-AT_ONE_PLACE = ("single", "pooled")
+# Each client trains a model on its own set, and whoever holds all sets chooses one.
+AT_ONE_PLACE = ("single",)
 # The module in `federation/algorithms` of a method that has none of its own name.
 MODULES = {
     "fedmeta": "pppfl",
@@ -27,8 +27,8 @@ def module(algorithm: str) -> str:
     return MODULES.get(algorithm, algorithm)
 
 
-def has_rounds(algorithm: str) -> bool:
-    """Returns whether a server and its clients exchange messages.
+def exchanges_messages(algorithm: str) -> bool:
+    """Returns whether a server and its clients exchange messages: in rounds, or sets beforehand.
 
     Only such algorithms run over a network, and only on synthetic sets.
     """

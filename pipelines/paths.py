@@ -18,6 +18,8 @@ AUDIT = SCRATCH / "audit"
 LEDGERS = ledger_folder.VARIABLE
 # of a method, beside its results
 COST = "cost.json"
+# of the released images that are handed out with a model
+POOL = "pool.npz"
 # beside the results, too; with a dash, which no client's name has
 CORRECT = "correct-images.safetensors"
 

@@ -29,7 +29,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         UserError: The export misses a threshold, and `quality.on_failure` is `fail`.
     """
     profile = params.profiles[dataset]
-    recipe = params.training(dataset, "pooled")
+    recipe = params.training(dataset, "single")
     fake = labelled_images.load(paths.synthetic(dataset, client, generator) / "images.npz", profile)
     train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
     global_test = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import exports, labelled_images, shards
+from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.home import fine_tuning, results
 from pipelines.files import new_folder, read_json, require
 from pipelines.training import classifier
-from pipelines.training.replay import released_pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import device
 from stages.cli import main
 
@@ -29,19 +29,19 @@ def run(params: Params, dataset: str, generator: str) -> None:
     """
     folder = paths.initial(dataset, generator)
     profile = params.profiles[dataset]
+    settings = params.training(dataset, "fine_tune")
     privacy = _read(folder / "privacy.json", "epsilon_max", "guarantee")
     state = _read(folder / health.FILE, "collapsed", "why")
     cost_file = paths.cost(dataset, generator) / paths.COST
     cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
-    sets = exports.at_hand(dataset, list(params.clients), generator)
     tuned = fine_tuning.through_rounds(
         results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
         labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
         build=partial(classifier.new, profile, 0, device(params.device)),
-        settings=params.training(dataset, "fine_tune"),
+        settings=settings,
         seed=seeds.derive(params.seed, "fine_tune", dataset),
-        pool=released_pool(sets, profile.augmentation, device(params.device)),
+        pool=_pool(params, dataset, folder),
     )
     method = f"pppfl/{generator}"
     summary = {**tuned.summary, **privacy, "health": state}
@@ -52,6 +52,16 @@ def run(params: Params, dataset: str, generator: str) -> None:
         )
         add_salt_file(out, dataset, "all-clients")
     print(f"{dataset} {method}: {results.line(summary)}")
+
+
+def _pool(params: Params, dataset: str, folder: Path) -> Pool | None:
+    """Returns the released images that came with the model, or None if none did."""
+    path = folder / paths.POOL
+    if not path.exists():
+        return None
+    profile = params.profiles[dataset]
+    images = labelled_images.load(path, profile)
+    return Pool(images, profile.augmentation, device(params.device))
 
 
 def _read(path: Path, *keys: str) -> dict:

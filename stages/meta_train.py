@@ -3,17 +3,21 @@
 What it cost is stored apart and stays local: a clock says something else each time.
 """
 
+from pathlib import Path
+
 from pipelines import paths, scratch, seeds
 from pipelines.config import Params
 from pipelines.datasets import exports
+from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
 from pipelines.federation.algorithms import pppfl
 from pipelines.federation.core.rounds import History
-from pipelines.federation.engine import on_synthetic
+from pipelines.federation.engine import gathers_sets, with_sets
 from pipelines.federation.home import results
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder, write_csv, write_json
+from pipelines.training.pool import released_images
 from stages.cli import main
 
 
@@ -26,22 +30,26 @@ def run(params: Params, dataset: str, generator: str) -> None:
         generator: The generator's name.
     """
     settings = params.training(dataset, "meta")
-    clients = list(params.clients)
     planned = RunSpec(dataset, "pppfl", generator)
-    # before the rounds, so that a missing card is reported at once
-    privacy = exports.privacy(dataset, clients, generator)
-    privacy["releases"] = exports.releases(dataset, clients, generator)
+    cards = None
+    if not gathers_sets(params, planned):
+        # before the rounds, so that a missing card is reported at once
+        cards = exports.cards(dataset, list(params.clients), generator)
     with scratch.unfinished(f"meta_train-{dataset}-{generator}") as unfinished:
-        history = on_synthetic(params, planned, unfinished)
+        history, _, handed_in = with_sets(params, planned, unfinished)
+        cards = cards or {client: export.card for client, export in handed_in.items()}
         curves = []
         for row in history.curves:
             rate = pppfl.outer_learning_rate(settings, row["round"])
             curves.append({**row, "outer_learning_rate": rate})
-        verdict = _health(params, planned, history)
+        sets = {client: export.images for client, export in handed_in.items()}
+        verdict = _health(params, planned, history, sets)
         with new_folder(paths.initial(dataset, generator)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
-            write_json(folder / "privacy.json", privacy)
+            write_json(folder / "privacy.json", exports.privacy_of(cards))
+            write_json(folder / "cards.json", cards)
+            _write_pool(folder, params, dataset, sets)
             write_json(folder / health.FILE, verdict.as_dict())
         with new_folder(paths.cost(dataset, generator)) as folder:
             write_json(folder / paths.COST, history.cost)
@@ -54,12 +62,20 @@ def run(params: Params, dataset: str, generator: str) -> None:
     print(verdict.told(f"{dataset} pppfl/{generator}"), end="")
 
 
-def _health(params: Params, run: RunSpec, history: History) -> health.Health:
+def _write_pool(folder: Path, params: Params, dataset: str, sets: dict[str, Images]) -> None:
+    """Writes the released images that are handed out with the model, where the server has them."""
+    pool = released_images(sets, params.training(dataset, "meta").pool_per_class)
+    if pool is not None:
+        pool.save(folder / paths.POOL)
+
+
+def _health(
+    params: Params, run: RunSpec, history: History, sets: dict[str, Images]
+) -> health.Health:
     """Returns the verdict on the last model, by the exported sets.
 
     Where a server has no sets, it is by the model's weights alone.
     """
-    sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
     task = run.task(params, sets)
     settings = run.settings(params)
     return health.check(

@@ -41,6 +41,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
             training=training,
             seed=seeds.derive(params.seed, "labelled", dataset),
             replay=params.training(dataset, "fine_tune").replay,
+            per_class=params.training(dataset, "meta").pool_per_class,
             unfinished=unfinished,
         )
         _write(params, dataset, generator, study)

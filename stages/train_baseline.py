@@ -23,7 +23,7 @@ from pipelines.federation.engine import on_synthetic
 from pipelines.federation.home import fine_tuning, results
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder
-from pipelines.training.replay import released_pool
+from pipelines.training.pool import released_pool
 from pipelines.training.tensors import device
 from stages.cli import main
 
@@ -48,7 +48,9 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             task = of_clients(params, dataset, data, algorithm, generator)
             settings = params.training(dataset, algorithm)
             released = data if generator else {}
-            pool = released_pool(released, profile.augmentation, device(params.device))
+            per_class = params.training(dataset, "meta").pool_per_class
+            on = device(params.device)
+            pool = released_pool(released, profile.augmentation, on, per_class)
             network = _network(params, dataset, algorithm, generator)
             reported = baselines.trained(algorithm, task, settings, network, checkpoints)
             for name, trained in reported.items():
@@ -124,7 +126,7 @@ def _network(
 
     The upper bounds always do.
     """
-    if params.federation.engine == "inprocess" or not methods.has_rounds(algorithm):
+    if params.federation.engine == "inprocess" or not methods.exchanges_messages(algorithm):
         return None
     return partial(on_synthetic, params, RunSpec(dataset, algorithm, generator))
 
@@ -132,12 +134,14 @@ def _network(
 def _fine_tuning(params: Params, dataset: str, algorithm: str) -> FineTune:
     """Returns the settings of fine-tuning, alike for all methods that share something.
 
-    A client that trains alone has no released images, and no weights to stay near: it trains plainly,
-    and as `local` until it stops improving.
+    A client that trains alone has no released images, and no weights to stay near. `local` trains by
+    the same schedule on its records alone, or plainly until it stops improving.
     """
     settings = params.training(dataset, "fine_tune")
     if algorithm not in methods.AT_HOME:
         return settings
+    if algorithm == "local" and settings.recipe == "replay":
+        return settings.model_copy(update={"recipe": "alone"})
     longer = params.training(dataset, "local").model_dump() if algorithm == "local" else {}
     return settings.model_copy(update={"recipe": "plain", **longer})
 

@@ -10,8 +10,9 @@ from pipelines.federation.run_spec import RunSpec
 
 GENERATOR = "dp_moments"
 CLIENTS = ["c0", "c1", "c2"]
-PPPFL, FEDAVG, SCAFFOLD, SDA_FL = (
-    RunSpec("own", method, GENERATOR) for method in ("pppfl", "fedavg", "scaffold", "sda_fl")
+PPPFL, FEDAVG, SCAFFOLD, SDA_FL, POOLED = (
+    RunSpec("own", method, GENERATOR)
+    for method in ("pppfl", "fedavg", "scaffold", "sda_fl", "pooled")
 )
 NOISY = RunSpec("own", "dpsgd")
 
@@ -20,8 +21,10 @@ def three_clients(params: dict) -> None:
     params["clients"] = {client: {"epsilon": 5.0} for client in CLIENTS}
     params["partition"].update(clients=CLIENTS, small=None)
     params["synthesis"]["generators"] = [GENERATOR]
-    params["baselines"]["algorithms"] = ["random_init", "fedavg", "scaffold", "sda_fl"]
+    params["baselines"]["algorithms"] = ["random_init", "fedavg", "scaffold", "sda_fl", "pooled"]
     params["new_clients"]["held_out"] = []
+    # the warm start at the server, the rounds at the clients
+    params["meta"]["where"] = "clients"
     for block in (
         params["meta"],
         params["dp_baselines"]["dpsgd"],

@@ -113,10 +113,15 @@ def tiny(params: dict) -> None:
     params["profiles"]["own"] |= {"images": 60, "training": {}, "public_fraction": 0.25}
     params["quality"]["repeats"] = 1
     params["meta"]["rounds"] = 2
-    params["fine_tune"].update(epochs=2, every=2)
+    params["fine_tune"].update(epochs=2, every=2, replay=replay_in_seconds())
+    for network in params["networks"].values():
+        for block in ("fine_tune", "meta", "pooled"):
+            network.pop(block, None)
     params["baselines"]["algorithms"] = ["random_init", "fedavg"]
     params["baselines"]["fedavg"]["rounds"] = 2
-    params["baselines"]["pooled"]["epochs"] = 2
+    params["baselines"]["pooled"]["steps"] = 20
+    params["baselines"]["single"]["steps"] = 20
+    params["meta"]["warm_start"]["steps"] = 20
     params["dp_baselines"] = plain["dp_baselines"]
     for algorithm in params["dp_baselines"]["algorithms"]:
         params["dp_baselines"][algorithm]["rounds"] = 2
@@ -125,6 +130,12 @@ def tiny(params: dict) -> None:
     params["new_clients"].update(
         held_out=["c0"], labels=[4, 8], draws=1, steps=5, algorithms=["pppfl", "random_init"]
     )
+
+
+def replay_in_seconds() -> dict:
+    """Returns settings of the recipe `replay` with few steps. From 30 labels on it trains alone, too."""
+    few = {"from_labels": 0, "steps": 3, "learning_rate": 0.003, "synthetic_share": 0.2}
+    return {"schedules": [few, {**few, "from_labels": 30, "mean_with_local": True}]}
 
 
 def own_images(count: int = 150) -> dict[str, np.ndarray]:

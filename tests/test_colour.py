@@ -22,8 +22,11 @@ def colour(params: dict) -> None:
     params["profiles"]["own"]["synthesis"]["datalens"].update(
         teachers=4, steps=1, batch=2, top_k=20, latent=4
     )
-    params["meta"].update(rounds=1, inner_steps=1, batch=8)
-    params["fine_tune"].update(epochs=1, every=None)
+    params["meta"].update(rounds=1, inner_steps=1, batch=8, few_labels=None)
+    params["meta"]["warm_start"].update(steps=1, batch=8)
+    step = {"from_labels": 0, "steps": 1, "learning_rate": 1e-3, "synthetic_batch": 8}
+    replay = {"batch": 8, "schedules": [{**step, "synthetic_share": 0.5}]}
+    params["fine_tune"].update(epochs=1, every=None, replay=replay)
     params["baselines"]["fedavg"]["rounds"] = 1
 
 

@@ -72,12 +72,16 @@ def _plain(value: object) -> object:
 
 
 def _rows(key: str, value: object, origin: str) -> Iterator[tuple[str, str]]:
-    """Yields a line per value; a block within the settings has one for each of its own."""
-    if not isinstance(value, dict):
+    """Yields a line per value; blocks within the settings have one for each of their own."""
+    inner = {}
+    if isinstance(value, dict):
+        inner = value
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        inner = dict(enumerate(value))
+    for name, content in inner.items():
+        yield from _rows(f"{key}.{name}", content, origin)
+    if not inner:
         yield f"{key}: {_written(value)}", origin
-        return
-    for name, inner in value.items():
-        yield f"{key}.{name}: {_written(inner)}", origin
 
 
 def _written(value: object) -> str:

@@ -4,9 +4,9 @@ A new algorithm is a class here, unless it has another's settings, and its line 
 `OneModel` names it, too, if it leaves one model for all.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.values import (
@@ -38,8 +38,58 @@ OneModel = Literal[
 ]
 
 
+class Pooled(Block):
+    """Holds the settings of training one model on synthetic sets that lie at one place.
+
+    steps: Of Adam; about, where epochs are whole. learning_rate: The peak of a rise and fall over them.
+
+    Attributes:
+        rounds: Of messages.
+    """
+
+    rounds: ClassVar[int] = 0
+
+    steps: Count
+    batch: Count
+    learning_rate: Rate
+
+    def epochs(self, images: int) -> int:
+        """Returns how many whole passes over so many images come nearest to the steps.
+
+        >>> Pooled(steps=700, batch=64, learning_rate=0.006).epochs(10_000)
+        4
+        """
+        return max(1, round(self.steps * self.batch / images))
+
+
+class FewLabels(Block):
+    """Holds the meta-learning tasks that look like a client with few labels.
+
+    least, most: The images of a support set, drawn evenly on a logarithmic scale. concentration: Of
+    the Dirichlet distribution of a task's class shares; smaller is more skew.
+    """
+
+    least: Count
+    most: Count
+    concentration: Rate
+
+    @model_validator(mode="after")
+    def _rise(self) -> Self:
+        if self.least > self.most:
+            values = {"rule": f"at least `least`, {self.least}"}
+            raise PydanticCustomError("rule", "'most' must be {rule}", values)
+        return self
+
+
 class Meta(Block):
     """Holds the settings of a method of MAML.
+
+    where: `server` runs all rounds where the exported sets are gathered; at `clients` each holds its
+    own set, and the server averages their gradients. warm_start: How the first weights are trained on
+    all exported sets; None begins from random weights. few_labels: What the tasks are; None draws
+    batches of all classes. handed_out_weight: The weight of the loss before any inner step, of the
+    model as it is handed out. pool_per_class: How many released images of a class go out with the
+    model; None: all.
 
     Attributes:
         family: The name under which a profile overrides all such blocks at once.
@@ -63,15 +113,34 @@ class Meta(Block):
     zeta: Share = 1.0
     cosine: bool = False
     cycles: Count = 1
+    where: Literal["server", "clients"] = "clients"
+    warm_start: Pooled | None = None
+    few_labels: FewLabels | None = None
+    handed_out_weight: NonNegative = 0.0
+    pool_per_class: Count | None = None
 
 
 class Fedmeta(Meta):
-    """Holds the settings of plain MAML: with either of the two it would be PPPFL."""
+    """Holds the settings of plain MAML: with any of the additions it would be PPPFL."""
 
-    own = frozenset({"weights", "ema", "cosine"})
+    own = frozenset(
+        {
+            "weights",
+            "ema",
+            "cosine",
+            "where",
+            "warm_start",
+            "few_labels",
+            "handed_out_weight",
+        }
+    )
 
     ema: Literal[False] = False
     cosine: Literal[False] = False
+    where: Literal["clients"] = "clients"
+    warm_start: None = None
+    few_labels: None = None
+    handed_out_weight: number(float, "[0, 0]") = 0.0
 
 
 class PppflPaper(Meta):
@@ -85,6 +154,9 @@ class ReplaySchedule(Block):
 
     steps: Of Adam; 0 trains nothing. cosine: The learning rate falls to 0 along a cosine, instead of
     being constant. synthetic_share: Lambda, the weight of the loss on released images.
+    synthetic_batch: Released images per step. mean_with_local: On the client's own images, the model
+    answers with the mean of its own and of another's probabilities, which is trained alone for the
+    same number of steps.
     """
 
     from_labels: Natural
@@ -92,6 +164,8 @@ class ReplaySchedule(Block):
     learning_rate: Rate
     cosine: bool = False
     synthetic_share: Fraction = 0.0
+    synthetic_batch: Count = 64
+    mean_with_local: bool = False
 
 
 class Replay(Block):
@@ -102,7 +176,6 @@ class Replay(Block):
     """
 
     batch: Count = 64
-    synthetic_batch: Count = 64
     proximal: NonNegative = 0.0
     schedules: list[ReplaySchedule]
 
@@ -119,11 +192,12 @@ class Replay(Block):
 class FineTune(Block):
     """Holds what every client does with the model that it is handed.
 
-    recipe: `plain` trains on private images until the validation loss stops falling; `replay` trains
-    by the schedules of `replay`. every, shared_every: Which rounds the curve has; None: the last.
+    recipe: `plain` trains on private images until the validation loss stops falling. `replay` trains
+    by the schedules of `replay`, and `alone` by the same on private images alone. every,
+    shared_every: Which rounds the curve has; None: the last.
     """
 
-    recipe: Literal["plain", "replay"] = "plain"
+    recipe: Literal["plain", "replay", "alone"] = "plain"
     epochs: Count
     batch: Count
     learning_rate: Rate
@@ -142,14 +216,6 @@ class Local(Block):
 
     epochs: Count
     patience: Count
-
-
-class Pooled(Block):
-    """Holds the settings of training on all clients' sets together."""
-
-    epochs: Count
-    batch: Count
-    learning_rate: Rate
 
 
 class LocalSgd(Block):

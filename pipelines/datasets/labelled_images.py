@@ -81,7 +81,17 @@ def synthetic(pixels: np.ndarray, labels: np.ndarray) -> Images:
     [[[[128]]]]
     """
     images = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
-    return Images(images, labels.astype(np.int64), np.full(len(labels), -1, np.int64))
+    return without_ids(images, labels.astype(np.int64))
+
+
+def without_ids(images: np.ndarray, labels: np.ndarray) -> Images:
+    """Returns images that carry no record ids, as synthetic ones.
+
+    Args:
+        images: uint8 [n, H, W, C].
+        labels: int64 [n].
+    """
+    return Images(images, labels, np.full(len(labels), -1, np.int64))
 
 
 def concatenate(sets: list[Images]) -> Images:
@@ -91,6 +101,23 @@ def concatenate(sets: list[Images]) -> Images:
         np.concatenate([data.labels for data in sets]),
         np.concatenate([data.ids for data in sets]),
     )
+
+
+def first_of_each_class(data: Images, count: int | None) -> Images:
+    """Returns the first `count` images of each class, in their order; all of them for None.
+
+    >>> data = Images(np.zeros((3, 4, 4, 1), np.uint8), np.array([1, 1, 0]), np.array([7, 8, 9]))
+    >>> first_of_each_class(data, 1).ids
+    array([7, 9])
+
+    Args:
+        data: The images.
+        count: How many of a class.
+    """
+    if count is None:
+        return data
+    rows = [np.flatnonzero(data.labels == label)[:count] for label in np.unique(data.labels)]
+    return data[np.sort(np.concatenate(rows))]
 
 
 def _length(content: dict[str, np.ndarray]) -> int:

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines import methods, seeds
+from pipelines import methods
 from pipelines.config.training import Pooled
 from pipelines.config.values import Block
-from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
+from pipelines.federation.core.gathered import trained_on
 from pipelines.federation.core.rounds import History
 from pipelines.federation.core.task import Task
 from pipelines.federation.inprocess import federate
-from pipelines.training import classifier
-from pipelines.training.tensors import State, state_of, with_state
+from pipelines.training.tensors import State, with_state
 
 NO_COST = {"rounds": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0}
 
@@ -58,28 +57,9 @@ def trained(
         return {algorithm: Trained([dict.fromkeys(task.data, task.start())], NO_COST)}
     if algorithm == "single":
         return _single(task, settings)
-    if algorithm == "pooled":
-        return {algorithm: _pooled(task, settings)}
     history = network() if network else federate(algorithm, task, settings, unfinished)
     models = [dict.fromkeys(task.data, model) for model in history.models]
     return {algorithm: Trained(models, history.cost)}
-
-
-def _pooled(task: Task, settings: Pooled) -> Trained:
-    """Trains one model on all sets, which someone must hold.
-
-    Each set is sent once, and the model sent back.
-    """
-    start = time.perf_counter()
-    everything = concatenate([task.data[client] for client in sorted(task.data)])
-    model = _fitted(task, everything, settings, "pooled")
-    cost = {
-        "rounds": 1,
-        "bytes_down": len(task.data) * _bytes(model),
-        "bytes_up": everything.images.nbytes,
-        "seconds": time.perf_counter() - start,
-    }
-    return Trained([dict.fromkeys(task.data, model)], cost)
 
 
 def _single(task: Task, settings: Pooled) -> dict[str, Trained]:
@@ -91,7 +71,7 @@ def _single(task: Task, settings: Pooled) -> dict[str, Trained]:
     start = time.perf_counter()
     models = {}
     for client, data in sorted(task.data.items()):
-        models[client] = _fitted(task, data, settings, client)
+        models[client] = trained_on(task, data, settings, client)
     apart = {**NO_COST, "seconds": time.perf_counter() - start}
     best = max(models, key=lambda client: _elsewhere(task, client, models[client]))
     size = _bytes(models[best])
@@ -116,13 +96,6 @@ def _elsewhere(task: Task, client: str, model: State) -> float:
         if name != client:
             accuracies.append(scores(network, data)["accuracy"])
     return float(np.mean(accuracies)) if accuracies else 0.0
-
-
-def _fitted(task: Task, data: Images, settings: Pooled, name: str) -> State:
-    model = task.build()
-    seed = seeds.derive(task.seed, name)
-    classifier.fit(model, data, seed=seed, augmentation=task.augmentation, **settings.model_dump())
-    return state_of(model)
 
 
 def _bytes(model: State) -> int:

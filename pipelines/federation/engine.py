@@ -6,6 +6,7 @@ from pathlib import Path
 from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
+from pipelines.federation.algorithms import base
 from pipelines.federation.core.rounds import History, NetworkRun
 from pipelines.federation.inprocess import federate
 from pipelines.federation.run_spec import RunSpec
@@ -13,6 +14,16 @@ from pipelines.federation.run_spec import RunSpec
 
 def on_synthetic(params: Params, run: RunSpec, unfinished: Path | None = None) -> History:
     """Runs a method on the clients' exported sets, by the engine of the parameters.
+
+    Arguments and errors are those of `with_sets`.
+    """
+    return with_sets(params, run, unfinished).history
+
+
+def with_sets(params: Params, run: RunSpec, unfinished: Path | None = None) -> NetworkRun:
+    """Runs a method on the clients' exported sets, and returns the sets with the history.
+
+    The sets are those that the server of a network gathered, or all in one process.
 
     Args:
         params: of the project.
@@ -23,11 +34,20 @@ def on_synthetic(params: Params, run: RunSpec, unfinished: Path | None = None) -
         UserError: a network's run failed.
     """
     if params.federation.engine == "inprocess":
-        data = exports.images(
+        handed_in = exports.all_at_hand(
             run.dataset, list(params.clients), run.generator, params.profiles[run.dataset]
         )
-        return federate(run.method, run.task(params, data), run.settings(params), unfinished)
-    return networked(params, run).history
+        sets = {client: export.images for client, export in handed_in.items()}
+        history = federate(run.method, run.task(params, sets), run.settings(params), unfinished)
+        return NetworkRun(history, {}, handed_in)
+    return networked(params, run)
+
+
+def gathers_sets(params: Params, run: RunSpec) -> bool:
+    """Returns whether a run's sets come to one place: of this process, or of a network's server."""
+    if params.federation.engine == "inprocess":
+        return True
+    return base.gathers_sets(base.load(run.method), run.settings(params))
 
 
 def networked(params: Params, run: RunSpec) -> NetworkRun:

@@ -9,6 +9,7 @@ from pipelines.config.values import Block
 from pipelines.federation.algorithms import base
 from pipelines.federation.algorithms.base import Algorithm
 from pipelines.federation.core import checkpoints, rounds
+from pipelines.federation.core.gathered import at_one_place
 from pipelines.federation.core.messages import ClientState, Payload, Reply
 from pipelines.federation.core.task import Task
 from pipelines.files import standard
@@ -129,19 +130,33 @@ def federate(
     """
     algorithm = base.load(method)
     stamp = _stamp(method, task, settings) if unfinished else ""
+    trained_on = at_one_place(task) if base.at_server(algorithm, settings) else task
     history = rounds.run(
-        algorithm.server(task, settings),
+        base.first_state(algorithm, trained_on, settings),
         algorithm.server_step,
-        in_process(algorithm, task, settings),
+        in_process(algorithm, trained_on, settings),
         rounds=settings.rounds,
         name=method,
         checkpoints=checkpoints.Checkpoints(unfinished, stamp=stamp),
     )
-    if base.shares_sets(algorithm):
-        # every image up once and down to all, a byte per pixel
-        history.cost["bytes_up"] += task.pool.numel()
-        history.cost["bytes_down"] += task.pool.numel() * len(task.data)
+    _add_cost_of_sets(history.cost, algorithm, task, settings)
     return history
+
+
+def _add_cost_of_sets(cost: dict, algorithm: Algorithm, task: Task, settings: Block) -> None:
+    """Adds the bytes of the sets that go to the server, and from there to all clients.
+
+    An image has a byte per pixel and channel. A server that runs all rounds sends the last model alone.
+    """
+    images = sum(data.images.nbytes for data in task.data.values())
+    if base.at_server(algorithm, settings):
+        model = Payload(task.start()).bytes
+        cost["bytes_up"] = 0
+        cost["bytes_down"] = model * len(task.data)
+    if base.gathers_sets(algorithm, settings):
+        cost["bytes_up"] += images
+    if base.shares_sets(algorithm):
+        cost["bytes_down"] += images * len(task.data)
 
 
 def _stamp(method: str, task: Task, settings: Block) -> str:

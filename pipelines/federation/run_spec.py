@@ -99,7 +99,7 @@ def named(params: Params, names: dict) -> RunSpec:
             raise UserError(
                 f"These parameters know no {what} {value!r} for a run that begins with {names!r}."
             )
-    if not methods.has_rounds(run.method):
+    if not methods.exchanges_messages(run.method):
         raise UserError(
             f"{run.method!r} is no method that clients serve: it has no rounds, or reads private records."
         )

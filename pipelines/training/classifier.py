@@ -53,7 +53,7 @@ def on_synthetic(
     Args:
         data: The synthetic images.
         profile: The data set's profile.
-        settings: Epochs, batch size and learning rate.
+        settings: Steps, batch size and the peak of the learning rate.
         seed: The seed of the initial weights and of the training.
         device: Where the model is trained.
     """
@@ -61,11 +61,12 @@ def on_synthetic(
     fit(
         model,
         data,
-        epochs=settings.epochs,
+        epochs=settings.epochs(len(data)),
         batch=settings.batch,
         learning_rate=settings.learning_rate,
         seed=seed,
         augmentation=profile.augmentation,
+        one_cycle=True,
     )
     return model
 

@@ -11,17 +11,16 @@ released images are public, so that training on them costs nothing.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipelines.config.data import Augmentation
 from pipelines.config.training import Replay, ReplaySchedule
-from pipelines.datasets.labelled_images import Images, concatenate
-from pipelines.training.augmentation import warp
+from pipelines.datasets.labelled_images import Images
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import tensors
 
 
@@ -48,61 +47,24 @@ def schedule_of(settings: Replay, labels: int) -> ReplaySchedule:
     return fitting[-1]
 
 
-class Pool:
-    """Holds all released images, and draws from them with all classes alike.
+def fit_alone(model: nn.Module, records: Images, settings: Replay, seed: int) -> int:
+    """Trains a fresh model in place on private records alone, by the same schedule.
+
+    The loss is the cross-entropy as it is, without class shares and without a proximal term. This is
+    what a client has without any federation, at equal steps.
 
     Args:
-        data: The released images of all clients.
-        augmentation: The data set's public warps, or None.
-        device: Where the images lie.
+        model: The network, at random weights.
+        records: The client's private images and labels.
+        settings: The schedules and the batch.
+        seed: The seed of all draws.
+
+    Returns:
+        The number of steps taken.
     """
-
-    def __init__(
-        self, data: Images, augmentation: Augmentation | None, device: torch.device | str = "cpu"
-    ):
-        images, labels = tensors(data, device)
-        order = torch.argsort(labels, stable=True)
-        self.images = images[order]
-        self.labels = labels[order]
-        self.augmentation = augmentation
-        _, counts = torch.unique_consecutive(self.labels.cpu(), return_counts=True)
-        self.counts = counts
-        self.starts = counts.cumsum(0) - counts
-
-    def draw(self, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draws images: a class that is there at random, then one of its images at random.
-
-        Args:
-            count: How many images to draw.
-            stream: The random numbers.
-
-        Returns:
-            Warped images, float32 [count, C, H, W], and their labels, int64 [count].
-        """
-        classes = torch.randint(len(self.counts), (count,), generator=stream)
-        places = torch.rand(count, generator=stream) * self.counts[classes]
-        rows = (self.starts[classes] + places.long()).to(self.images.device)
-        images = self.images[rows]
-        if self.augmentation:
-            images = warp(images, self.augmentation, stream)
-        return images, self.labels[rows]
-
-
-def released_pool(
-    sets: Mapping[str, Images],
-    augmentation: Augmentation | None,
-    device: torch.device | str = "cpu",
-) -> Pool | None:
-    """Returns the pool of all clients' released sets, or None if there are none.
-
-    Args:
-        sets: {client: its exported set}.
-        augmentation: The data set's public warps, or None.
-        device: Where the images lie.
-    """
-    if not sets:
-        return None
-    return Pool(concatenate([sets[client] for client in sorted(sets)]), augmentation, device)
+    nothing = np.zeros(1, np.float32)
+    free = settings.model_copy(update={"proximal": 0.0})
+    return fit(model, records, None, prior=nothing, settings=free, seed=seed)
 
 
 def fit(
@@ -144,7 +106,7 @@ def fit(
     for step, rows in enumerate(_batches(len(labels), settings.batch, schedule.steps, stream)):
         loss = (1 - share) * F.cross_entropy(model(images[rows]) + offset, labels[rows])
         if share:
-            synthetic, classes = pool.draw(settings.synthetic_batch, stream)
+            synthetic, classes = pool.draw(schedule.synthetic_batch, stream)
             loss = loss + share * F.cross_entropy(model(synthetic), classes)
         elif settings.proximal:
             loss = loss + settings.proximal / 2 * _squared_distance(model, anchor)

@@ -44,7 +44,7 @@ def test_newcomers_have_few_labels_and_federated_clients_all():
 
 def test_training_alone_is_measured_first_whatever_is_asked_for():
     keys = personalisation.wanted("digits", 0, ["pooled"], ["replay"], ["8"])
-    assert [(key["start"], key["recipe"]) for key in keys[:3]] == [("random", "plain")] * 3
+    assert [(key["start"], key["recipe"]) for key in keys[:3]] == [("random", "alone")] * 3
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_release_is_found_again_and_never_under_other_settings(clients):
         assert not np.array_equal(first.sets[client].images, other.sets[client].images)
 
 
-@pytest.mark.parametrize("recipe", ["plain", "replay", "prior"])
+@pytest.mark.parametrize("recipe", ["plain", "replay", "prior", "alone"])
 def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients, recipe):
     drawn = clients(config.load())
     initial = client_draws.handed_out(drawn, "random")
@@ -91,5 +91,6 @@ def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients
         weights = state_of(personal.model)
         unchanged = all(np.array_equal(array, initial[name]) for name, array in weights.items())
         assert unchanged == (recipe == "prior")
-        assert personal.elsewhere.any() == (recipe == "plain")
-        assert personal.at_home.any() == (recipe != "plain")
+        in_the_loss = recipe in ("replay", "prior")
+        assert personal.at_home.any() == in_the_loss
+        assert personal.elsewhere.any() != in_the_loss

@@ -54,7 +54,7 @@ def test_values_in_hydras_grammar():
     ("changed", "same"),
     [
         ({"meta.rounds": 31}, False),
-        ({"baselines.scaffold.learning_rate": 0.1}, False),
+        ({"baselines.scaffold.local_epochs": 3}, False),
         ({"synthesis.dp_moments.clip": 5.0}, True),  # MNIST's profile has its own
         ({"synthesis.datalens.teachers": 5}, False),
         ({"profiles.mnist.images": 5}, False),

@@ -30,6 +30,7 @@ is the smallest one, and a run of it with two clients:
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from pipelines import methods
@@ -47,9 +48,12 @@ from pipelines.federation.core.task import Task
 class Algorithm(Protocol):
     """A federated algorithm: four functions, and the scalars that its clients may send.
 
-    Two more members are optional. `update_all(payload, clients, settings)` does a round of all
+    Five more members are optional. `update_all(payload, clients, settings)` does a round of all
     clients of one process at once, {name: state} to {name: answer}, where they can share work.
     `SHARES_SETS = True` says that every client holds all clients' synthetic sets (`Task.pool`).
+    The other three are for a server that holds them. `gathers_sets(settings)` says whether it does
+    before the first round. `at_server(settings)` says whether it then runs all rounds alone.
+    `warm_start(task, settings)` returns the weights to begin from, or None.
 
     A noisy algorithm (`noisy_run.NoisyAlgorithm`) is given a `dp.noisy_task.NoisyTask` for `task`.
 
@@ -87,6 +91,32 @@ class Algorithm(Protocol):
 def load(method: str) -> Algorithm:
     """Returns the algorithm of a method. MAML's library alone takes seconds to import."""
     return importlib.import_module(f"pipelines.federation.algorithms.{methods.module(method)}")
+
+
+def first_state(algorithm: Algorithm, task: Task, settings: Block) -> ServerState:
+    """Returns the server's state before the first round, with its warm start if it has one.
+
+    Args:
+        algorithm: The one to run.
+        task: What it trains on; the sets themselves for a warm start.
+        settings: Those of the run.
+    """
+    state = algorithm.server(task, settings)
+    warm_start = getattr(algorithm, "warm_start", None)
+    weights = warm_start(task, settings) if warm_start else None
+    return state if weights is None else replace(state, weights=weights)
+
+
+def at_server(algorithm: Algorithm, settings: Block) -> bool:
+    """Returns whether the server runs all rounds alone, on the sets that it has gathered."""
+    return hasattr(algorithm, "at_server") and algorithm.at_server(settings)
+
+
+def gathers_sets(algorithm: Algorithm, settings: Block) -> bool:
+    """Returns whether the server must hold all clients' exported sets before the first round."""
+    if hasattr(algorithm, "gathers_sets"):
+        return algorithm.gathers_sets(settings)
+    return shares_sets(algorithm)
 
 
 def shares_sets(algorithm: Algorithm) -> bool:

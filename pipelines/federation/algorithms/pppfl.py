@@ -4,12 +4,18 @@ Per round, each client adapts the global model on its support set and replies wi
 order: through) the adapted weights (paper Alg. 1-2). The server averages the gradients with client weights (eq. 4,
 whose printed denominator lost its exponential: the intended softmax of epsilon / rho is used), steps, and smooths:
 theta_t = zeta theta_new + (1 - zeta) theta_{t-1}. With `ema` and `cosine` off and uniform weights this is FedMeta.
+
+Three additions to the paper have a switch each. `warm_start` begins from a model that is trained on all exported sets.
+`few_labels` draws tasks that look like a client with few labels. `handed_out_weight` adds the loss of the model before
+any inner step (the first term of MAML++'s multi-step loss), so that it is good as it is handed out.
 """
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import learn2learn as l2l
 import numpy as np
@@ -18,6 +24,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipelines.config.training import Meta
+from pipelines.federation.core import few_label_tasks
+from pipelines.federation.core.gathered import trained_on_all
 from pipelines.federation.core.local_sgd import Local
 from pipelines.federation.core.messages import (
     FRACTION,
@@ -50,6 +58,21 @@ class MetaServer(ServerState):
     optimiser: dict[str, Any] = field(default_factory=dict)
 
 
+def at_server(settings: Meta) -> bool:
+    """Returns whether the server runs all rounds alone, on the sets that it has gathered."""
+    return settings.where == "server"
+
+
+def gathers_sets(settings: Meta) -> bool:
+    """Returns whether the server holds all exported sets before the first round."""
+    return at_server(settings) or settings.warm_start is not None
+
+
+def warm_start(task: Task, settings: Meta) -> State | None:
+    """Returns weights that are trained on all exported sets; None without a warm start."""
+    return trained_on_all(task, settings.warm_start) if settings.warm_start else None
+
+
 def server(task: Task, settings: Meta) -> MetaServer:
     """Returns the first model and the clients' weights."""
     sizes = {client: len(images) for client, images in task.data.items()}
@@ -64,28 +87,34 @@ def client(task: Task, name: str, settings: Meta) -> Local:
 def client_update(payload: Payload, client: Local, settings: Meta) -> Payload:
     """Replies with the gradient of the query loss after `inner_steps` on the support set.
 
-    Second order goes through the inner steps (learn2learn's MAML); paper Algorithms 1 and 2.
+    Second order goes through the inner steps (learn2learn's MAML); paper Algorithms 1 and 2. With
+    `handed_out_weight` the loss before the inner steps is added, on a batch of the whole set.
     """
     model = with_state(client.model, payload.arrays)
     stream = client.stream(payload.scalars["round"])
-    support, query = support_and_query(client, settings.query_fraction)
+    draws = _task(client, settings, stream)
     maml = l2l.algorithms.MAML(
         model, lr=settings.inner_learning_rate, first_order=settings.order == "first"
     )
     learner = maml.clone()
     for _ in range(settings.inner_steps):
-        images, labels = _batch(support, settings.batch, stream)
+        images, labels = draws.support()
         learner.adapt(F.cross_entropy(learner(images), labels))
-    images, labels = _batch(query, settings.batch, stream)
+    images, labels = draws.query()
     logits = learner(images)
-    loss = F.cross_entropy(logits, labels)
+    query_loss = F.cross_entropy(logits, labels)
+    loss = query_loss
+    if settings.handed_out_weight:
+        images_of_all, labels_of_all = _alike(client, settings.batch, stream)
+        handed_out = F.cross_entropy(model(images_of_all), labels_of_all)
+        loss = loss + settings.handed_out_weight * handed_out
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     arrays = {
         name: gradient.cpu().numpy()
         for (name, _), gradient in zip(model.named_parameters(), gradients)
     }
     accuracy = (logits.argmax(1) == labels).float().mean().item()
-    return Payload(arrays, {"query_loss": loss.item(), "query_accuracy": accuracy})
+    return Payload(arrays, {"query_loss": query_loss.item(), "query_accuracy": accuracy})
 
 
 def server_step(state: MetaServer, replies: list[Reply]) -> MetaServer:
@@ -149,6 +178,36 @@ def support_and_query(local: Local, fraction: float) -> tuple[Local, Local]:
     rows = torch.randperm(len(local), generator=local.stream(0))
     cut = max(1, min(round(len(local) * fraction), len(local) - 1))
     return local.subset(rows[cut:]), local.subset(rows[:cut])
+
+
+class _Task(NamedTuple):
+    """Holds how the images of one round's task are drawn."""
+
+    support: Callable[[], tuple[torch.Tensor, torch.Tensor]]
+    query: Callable[[], tuple[torch.Tensor, torch.Tensor]]
+
+
+def _task(client: Local, settings: Meta, stream: torch.Generator) -> _Task:
+    """Returns a round's task: new batches for each step, or one few-label set for all of them."""
+    support, query = support_and_query(client, settings.query_fraction)
+    if not settings.few_labels:
+        return _Task(
+            partial(_batch, support, settings.batch, stream),
+            partial(_batch, query, settings.batch, stream),
+        )
+    classes = int(client.labels.max()) + 1
+    shares = few_label_tasks.class_shares(classes, settings.few_labels.concentration, stream)
+    count = few_label_tasks.support_size(settings.few_labels, stream)
+    few = few_label_tasks.by_shares(support, shares, count, stream)
+    return _Task(
+        lambda: few, partial(few_label_tasks.by_shares, query, shares, settings.batch, stream)
+    )
+
+
+def _alike(client: Local, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns images of the whole set, with all of its classes alike."""
+    classes = int(client.labels.max()) + 1
+    return few_label_tasks.by_shares(client, torch.ones(classes), count, stream)
 
 
 def _batch(local: Local, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:

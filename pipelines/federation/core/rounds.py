@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from pipelines.datasets.exports import Export
 from pipelines.federation.core.checkpoints import Checkpoints, Progress
 from pipelines.federation.core.messages import Engine, Payload, Reply, ServerState
 from pipelines.training.tensors import State
@@ -43,10 +44,12 @@ class NetworkRun(NamedTuple):
         history: the server's. If the run went on without some clients, its cost has "lost",
             {client: why}.
         spent: {client: what its account came to}, of a noisy run.
+        handed_in: {client: its exported set and card}, where the server gathered them.
     """
 
     history: History
     spent: dict[str, dict]
+    handed_in: dict[str, Export]
 
 
 def run(

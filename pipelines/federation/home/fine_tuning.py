@@ -8,14 +8,14 @@ import numpy as np
 from torch import nn
 
 from pipelines import seeds
-from pipelines.config.training import FineTune
+from pipelines.config.training import FineTune, Replay
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients, scores_of
 from pipelines.evaluation.scoring import scores
 from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
 from pipelines.training import classifier, replay
-from pipelines.training.replay import Pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, logits, tensors, with_state
 
 Build = Callable[[], nn.Module]
@@ -27,9 +27,9 @@ class Homes(NamedTuple):
     Attributes:
         results: {client: {"before", "after": {metric: value} on its own test part, "validation":
             accuracy on its validation part afterwards, "global_before", "global_after": accuracy on
-            the global test set; and of `plain` "epochs" and "global_prior_off", the last accuracy
-            with the client's class shares taken off, or of `replay` "steps" and "global_at_home", the
-            same with the read-out for the client's own images}}.
+            the global test set; and "epochs" or "steps". Of `replay` "global_at_home", the last
+            accuracy with the read-out for the client's own images, else "global_prior_off", the same
+            with the client's class shares taken off}}.
         personal: {client: its fine-tuned model, with both read-outs}.
         correct: {client: bool [n]}, whether each image of its test part is right afterwards.
         seconds: of the fine-tuning alone, all clients one after the other.
@@ -90,7 +90,9 @@ def at_home(
         model = with_state(build(), initial[client])
         before = scores(model, shard.test)
         started = time.perf_counter()
-        tuned, facts = fine_tuned(model, shard, settings, seeds.derive(seed, client), pool)
+        tuned, facts = fine_tuned(
+            model, shard, settings, seed=seeds.derive(seed, client), build=build, pool=pool
+        )
         seconds += time.perf_counter() - started
         predicted = tuned.predict(shard.test)
         results[client] = {
@@ -108,7 +110,13 @@ def at_home(
 
 
 def fine_tuned(
-    model: nn.Module, shard: Shard, settings: FineTune, seed: int, pool: Pool | None
+    model: nn.Module,
+    shard: Shard,
+    settings: FineTune,
+    *,
+    seed: int,
+    build: Build,
+    pool: Pool | None,
 ) -> tuple[Personal, dict[str, int]]:
     """Fine-tunes one model in place, by the recipe of the settings.
 
@@ -117,18 +125,21 @@ def fine_tuned(
         shard: the client's private records. `plain` stops early on the validation part.
         settings: the recipe, and what it needs.
         seed: of the batches.
+        build: makes a fresh network, for a client that trains one alone beside.
         pool: all released images, or None.
 
     Returns:
         The client's own model, and {"epochs"} or {"steps"} that were taken.
     """
-    classes = _classes(model, shard)
+    classes = _classes(model, shard.train)
+    if settings.recipe == "alone":
+        steps = replay.fit_alone(model, shard.train, settings.replay, seed)
+        return plain(model, classes), {"steps": steps}
     if settings.recipe == "replay":
-        prior = replay.log_prior(shard.train.labels, classes)
-        steps = replay.fit(
-            model, shard.train, pool, prior=prior, settings=settings.replay, seed=seed
+        personal, steps = replayed(
+            model, shard.train, settings.replay, seed=seed, build=build, pool=pool
         )
-        return balanced(model, prior), {"steps": steps}
+        return personal, {"steps": steps}
     epochs = classifier.fit(
         model,
         shard.train,
@@ -142,20 +153,51 @@ def fine_tuned(
     return plain(model, classes), {"epochs": epochs}
 
 
+def replayed(
+    model: nn.Module,
+    records: Images,
+    settings: Replay,
+    *,
+    seed: int,
+    build: Build,
+    pool: Pool | None,
+) -> tuple[Personal, int]:
+    """Trains one model in place by the recipe `replay`, and beside it one alone where it asks for that.
+
+    Args:
+        model: the network, at the weights that the client was handed.
+        records: the client's labelled records.
+        settings: of the recipe.
+        seed: of the batches.
+        build: makes a fresh network.
+        pool: all released images, or None.
+
+    Returns:
+        The client's own model, and the steps that it took.
+    """
+    prior = replay.log_prior(records.labels, _classes(model, records))
+    steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
+    alone = None
+    if replay.schedule_of(settings, len(records)).mean_with_local:
+        alone = build()
+        replay.fit_alone(alone, records, settings, seeds.derive(seed, "alone"))
+    return balanced(model, prior, alone), steps
+
+
 def _other_read_out(
     tuned: Personal, shard: Shard, everyone: Images, settings: FineTune
 ) -> dict[str, float]:
     """Returns the accuracy on the global test set by the read-out that is not used there."""
     if settings.recipe == "replay":
         return {"global_at_home": _accuracy(tuned.predict(everyone), everyone)}
-    prior = replay.log_prior(shard.train.labels, _classes(tuned.model, shard))
+    prior = replay.log_prior(shard.train.labels, _classes(tuned.model, shard.test))
     without = prior_off(tuned.model, prior)
     return {"global_prior_off": _accuracy(without.predict(everyone, elsewhere=True), everyone)}
 
 
-def _classes(model: nn.Module, shard: Shard) -> int:
-    """Returns the number of a network's outputs."""
-    image, _ = tensors(shard.test[:1], next(model.parameters()).device)
+def _classes(model: nn.Module, data: Images) -> int:
+    """Returns the number of a network's outputs, by an image of the right shape."""
+    image, _ = tensors(data[:1], next(model.parameters()).device)
     return logits(model, image).shape[1]
 
 

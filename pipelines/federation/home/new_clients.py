@@ -26,10 +26,11 @@ from pipelines.evaluation.metrics import scores_of
 from pipelines.evaluation.scoring import scores
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
-from pipelines.federation.home.personal import balanced
+from pipelines.federation.home.fine_tuning import replayed
+from pipelines.federation.home.personal import Personal
 from pipelines.training import classifier
-from pipelines.training.replay import Pool, fit, log_prior, released_pool
-from pipelines.training.tensors import State, logits, tensors, with_state
+from pipelines.training.pool import Pool, released_pool
+from pipelines.training.tensors import State, with_state
 
 
 class Study(NamedTuple):
@@ -58,6 +59,7 @@ def study(
     training: dict[str, Block],
     seed: int,
     replay: Replay | None = None,
+    per_class: int | None = None,
     unfinished: Path | None = None,
 ) -> Study:
     """Tests every new client with every algorithm.
@@ -70,6 +72,7 @@ def study(
         training: {algorithm: its settings}.
         seed: of the draws, which are the same for every algorithm and generator.
         replay: the recipe of `settings.recipe` replay; it draws from the others' sets.
+        per_class: how many released images of a class go out with a model; None: all.
         unfinished: where shared training goes on from, if it was killed.
     """
     cells = []
@@ -88,7 +91,7 @@ def study(
                 build=task.build,
                 settings=settings,
                 seed=client_seed,
-                recipe=_recipe(rest, algorithm, settings, replay),
+                recipe=_recipe(rest, algorithm, settings, replay, per_class),
             )
             bar = tqdm(rows, desc=f"{client} from {algorithm}", disable=None, mininterval=1)
             cells += [{**names, **row} for row in bar]
@@ -159,7 +162,9 @@ def few_labels(
             records = labelled(shard.train, count, draw_seed)
             names = {"labels": count, "draw": draw}
             if recipe:
-                yield {**names, **_replayed(model, records, shard, everyone, recipe, draw_seed)}
+                replay, pool = recipe
+                tuned, _ = replayed(model, records, replay, seed=draw_seed, build=build, pool=pool)
+                yield {**names, **_read_out(tuned, shard, everyone)}
             else:
                 adapt(model, records, settings)
                 yield {**names, **_tested(model, shard, everyone)}
@@ -195,30 +200,21 @@ def adapt(model: nn.Module, records: Images, settings: NewClients) -> None:
 
 
 def _recipe(
-    task: Task, algorithm: str, settings: NewClients, replay: Replay | None
+    task: Task,
+    algorithm: str,
+    settings: NewClients,
+    replay: Replay | None,
+    per_class: int | None,
 ) -> tuple[Replay, Pool] | None:
     """Returns the recipe of the settings. A client with an untrained model has no released images."""
     if settings.recipe == "plain" or algorithm in methods.AT_HOME:
         return None
     device = next(task.build().parameters()).device
-    return replay, released_pool(task.data, task.augmentation, device)
+    return replay, released_pool(task.data, task.augmentation, device, per_class)
 
 
-def _replayed(
-    model: nn.Module,
-    records: Images,
-    shard: Shard,
-    everyone: Images,
-    recipe: tuple[Replay, Pool],
-    seed: int,
-) -> dict[str, float]:
-    """Adapts a model by replay in place, and returns its scores: each test by its own read-out."""
-    settings, pool = recipe
-    on = next(model.parameters()).device
-    classes = logits(model, tensors(everyone[:1], on)[0]).shape[1]
-    prior = log_prior(records.labels, classes)
-    fit(model, records, pool, prior=prior, settings=settings, seed=seed)
-    tuned = balanced(model, prior)
+def _read_out(tuned: Personal, shard: Shard, everyone: Images) -> dict[str, float]:
+    """Returns the scores of a personal model: each test by its own read-out."""
     own = scores_of(tuned.predict(shard.test), shard.test.labels)
     globally = scores_of(tuned.predict(everyone, elsewhere=True), everyone.labels)
     return {**own, **{f"global_{name}": value for name, value in globally.items()}}

@@ -27,6 +27,8 @@ from pipelines.training.tensors import State, logits, state_of, tensors, with_st
 
 AT_HOME = "readout.at_home"
 ELSEWHERE = "readout.elsewhere"
+# before the names of the weights of the network that was trained alone
+ALONE = "alone."
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,14 @@ class Personal:
         model: the network with the client's weights.
         at_home: what is added to the logits on the client's own images, float32 [K].
         elsewhere: what is added to the logits on everybody's images, float32 [K].
+        alone: a network that was trained on the client's records alone, or None. On the client's own
+            images the mean of both networks' probabilities counts.
     """
 
     model: nn.Module
     at_home: np.ndarray
     elsewhere: np.ndarray
+    alone: nn.Module | None = None
 
     def predict(self, data: Images, *, elsewhere: bool = False) -> np.ndarray:
         """Returns the most likely class of every image, int64 [n].
@@ -53,17 +58,29 @@ class Personal:
         images, _ = tensors(data, next(self.model.parameters()).device)
         offset = torch.as_tensor(self.elsewhere if elsewhere else self.at_home)
         outputs = logits(self.model, images)
-        return (outputs + offset.to(outputs.device)).argmax(1).cpu().numpy()
+        scores = (outputs + offset.to(outputs.device)).softmax(1)
+        if self.alone and not elsewhere:
+            scores = scores + logits(self.alone, images).softmax(1)
+        return scores.argmax(1).cpu().numpy()
 
     @property
     def arrays(self) -> State:
         """Returns what a file holds: the weights and both read-outs."""
-        return {**state_of(self.model), AT_HOME: self.at_home, ELSEWHERE: self.elsewhere}
+        arrays = {**state_of(self.model), AT_HOME: self.at_home, ELSEWHERE: self.elsewhere}
+        if self.alone:
+            arrays |= {ALONE + name: array for name, array in state_of(self.alone).items()}
+        return arrays
 
 
-def balanced(model: nn.Module, log_prior: np.ndarray) -> Personal:
-    """Returns the personal model of weights that were trained with the prior in the loss."""
-    return Personal(model, at_home=log_prior, elsewhere=np.zeros_like(log_prior))
+def balanced(model: nn.Module, log_prior: np.ndarray, alone: nn.Module | None = None) -> Personal:
+    """Returns the personal model of weights that were trained with the prior in the loss.
+
+    Args:
+        model: the network with these weights.
+        log_prior: the logarithm of the client's class shares, [K].
+        alone: as of `Personal`.
+    """
+    return Personal(model, at_home=log_prior, elsewhere=np.zeros_like(log_prior), alone=alone)
 
 
 def plain(model: nn.Module, classes: int) -> Personal:
@@ -97,5 +114,9 @@ def read(path: Path | str, profile: Profile) -> Personal:
         raise UserError(f"{path} holds no personal model. {AGAIN}")
     at_home = arrays.pop(AT_HOME)
     elsewhere = arrays.pop(ELSEWHERE)
+    of_alone = {}
+    for name in [name for name in arrays if name.startswith(ALONE)]:
+        of_alone[name.removeprefix(ALONE)] = arrays.pop(name)
     model = with_state(classifier.new(profile, seed=0), arrays)
-    return Personal(model, at_home, elsewhere)
+    alone = with_state(classifier.new(profile, seed=0), of_alone) if of_alone else None
+    return Personal(model, at_home, elsewhere, alone)

@@ -11,12 +11,10 @@ import os
 import secrets
 from functools import partial
 
-import numpy as np
-
 from pipelines import releases
 from pipelines.config import Params
 from pipelines.datasets import exports, shards
-from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.labelled_images import Images, without_ids
 from pipelines.errors import UserError
 from pipelines.federation.algorithms import base
 from pipelines.federation.core.task import Task
@@ -101,8 +99,7 @@ def _sets(params: Params, run: RunSpec, pool: dict[str, dict]) -> dict[str, Imag
             raise Refused(f"{plain(repr(client))}: {refusal}") from None
         if client not in params.clients:
             raise Refused(f"{plain(repr(client))} is no client of this run")
-        labels = content["labels"]
-        sets[client] = Images(content["images"], labels, np.full(len(labels), -1, np.int64))
+        sets[client] = without_ids(content["images"], content["labels"])
     return sets
 
 

@@ -10,6 +10,7 @@ it sent. It also takes exactly the scalars that a run's clients send, each withi
 run's own settings allow.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 
@@ -32,6 +33,8 @@ from pipelines.training.tensors import State
 LARGEST = 1e6
 # The most characters of a text that another member sends.
 LONGEST = 500
+# The most characters of a card.
+LONGEST_CARD = 50_000
 # The instructions that a server may send beside weights.
 INSTRUCTIONS: Bounds = {
     "round": (int, 1, math.inf),
@@ -185,6 +188,29 @@ def check_set(content: dict, shape: tuple[int, ...], classes: int) -> None:
     labels = arrays[1]
     if labels.min() < 0 or labels.max() >= classes:
         raise Refused(f"the labels of its set must be in [0, {classes})")
+
+
+def check_card(text: object) -> dict:
+    """Returns the card that a client sent with its set.
+
+    Args:
+        text: The text of card.json.
+
+    Raises:
+        Refused: It is too long, or no card: it names no release, epsilon or guarantee.
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_CARD:
+        raise Refused(f"its card must be a text of at most {LONGEST_CARD} characters")
+    try:
+        card = json.loads(text)
+        privacy = card["privacy"]
+        usual = float(privacy["epsilon"]) > 0 and isinstance(privacy["guarantee"], str)
+        usual = usual and isinstance(card["release"], str)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        usual = False
+    if not usual:
+        raise Refused("its card must name its release, epsilon and guarantee")
+    return card
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Leads a run between machines: the server holds no client's set, and starts from public values."""
+"""Leads a run between machines: the server holds exported sets at most, and starts from public values."""
+
+from collections.abc import Mapping, Sized
 
 from pipelines import paths
 from pipelines.config import Params, looks_at_images
@@ -9,11 +11,14 @@ from pipelines.federation.core import rounds
 from pipelines.federation.core.messages import Bounds, Engine, run_bounds
 from pipelines.federation.core.task import Task
 from pipelines.federation.dp.noisy_task import NoisyTask
+from pipelines.federation.inprocess import federate
 from pipelines.federation.noisy_run import NoisyRun
 from pipelines.federation.run_spec import RunSpec
 
 
-def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> rounds.History:
+def lead(
+    params: Params, run: RunSpec, clients: list[str], engine: Engine, sets: Mapping[str, Images]
+) -> rounds.History:
     """Runs all rounds.
 
     Args:
@@ -21,6 +26,7 @@ def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> ro
         run: The run.
         clients: The names of the clients that take part.
         engine: Carries the messages.
+        sets: {client: its exported set}, of the clients that handed it in; else empty.
 
     Returns:
         The models, curves and cost of all rounds.
@@ -31,7 +37,7 @@ def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> ro
     settings = run.settings(params)
     algorithm = base.load(run.method)
     return rounds.run(
-        algorithm.server(_task(params, run, clients), settings),
+        base.first_state(algorithm, _task(params, run, clients, sets), settings),
         algorithm.server_step,
         engine,
         rounds=settings.rounds,
@@ -40,11 +46,26 @@ def lead(params: Params, run: RunSpec, clients: list[str], engine: Engine) -> ro
     )
 
 
-def _task(params: Params, run: RunSpec, clients: list[str]) -> Task | NoisyTask:
-    """Returns a task that holds a public size, equal for all, in place of each client's set."""
-    sizes = dict.fromkeys(sorted(clients), range(params.profiles[run.dataset].images))
+def lead_alone(params: Params, run: RunSpec, sets: Mapping[str, Images]) -> rounds.History:
+    """Runs all rounds at the server, on the sets that clients handed in.
+
+    Args:
+        params: The server's own parameters.
+        run: The run, whose algorithm `at_server` says so.
+        sets: {client: its exported set}.
+    """
+    return federate(run.method, run.task(params, sets), run.settings(params))
+
+
+def _task(
+    params: Params, run: RunSpec, clients: list[str], sets: Mapping[str, Images]
+) -> Task | NoisyTask:
+    """Returns a task with the sets, or with a public size, equal for all, in place of each of them."""
+    sizes: dict[str, Sized] = dict.fromkeys(
+        sorted(clients), range(params.profiles[run.dataset].images)
+    )
     if not run.noisy:
-        return run.task(params, sizes)
+        return run.task(params, sets or sizes)
     noisy = NoisyRun(params, run.dataset, run.method)
     return noisy.server_task(sizes, _public_images(noisy))
 
@@ -81,3 +102,13 @@ def bounds(params: Params, run: RunSpec) -> Bounds:
 def shares_sets(run: RunSpec) -> bool:
     """Returns whether every client must hold all clients' exported sets before the first round."""
     return base.shares_sets(base.load(run.method))
+
+
+def gathers_sets(params: Params, run: RunSpec) -> bool:
+    """Returns whether the server must hold all exported sets before the first round."""
+    return base.gathers_sets(base.load(run.method), run.settings(params))
+
+
+def is_led_alone(params: Params, run: RunSpec) -> bool:
+    """Returns whether the server runs all rounds by itself, on the sets that it gathered."""
+    return base.at_server(base.load(run.method), run.settings(params))

@@ -43,7 +43,7 @@ def refused(folder: Path) -> str:
 def test_params_yaml_wins_over_settings_knob_by_knob(folder):
     changed(folder, "params.yaml", "  rounds: 30  ", "  rounds: 7\n  inner_steps: 2")
     params = load(folder)
-    assert (params.meta.rounds, params.meta.inner_steps, params.meta.batch) == (7, 2, 128)
+    assert (params.meta.rounds, params.meta.inner_steps, params.meta.batch) == (7, 2, 64)
 
 
 def test_what_has_a_base_follows_it_wherever_the_value_stands(folder):
@@ -240,7 +240,7 @@ def test_every_value_has_a_source(folder):
         ("baselines", "fedmeta", "rounds"): "params.yaml",
         ("baselines", "algorithms"): "params.yaml",
         ("synthesis", "dp_teacher", "low_epsilon", "below"): "settings/generators.yaml",
-        ("networks", "abadi", "meta", "outer_learning_rate"): "settings/training.yaml",
+        ("networks", "abadi", "fedmeta", "outer_learning_rate"): "settings/training.yaml",
         ("profiles", "mnist", "training", "ali", "momentum"): "profiles/mnist.yaml",
         ("clients", "c0", "epsilon"): "params.yaml",
         ("new_clients", "held_out"): "params.yaml",

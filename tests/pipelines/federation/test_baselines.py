@@ -11,7 +11,7 @@ from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
 from pipelines.training.tensors import with_state
 
-POOLED = Pooled(epochs=20, batch=10, learning_rate=0.02)
+POOLED = Pooled(steps=360, batch=10, learning_rate=0.02)
 
 
 def made(count, seed, labels=None):

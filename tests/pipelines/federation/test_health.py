@@ -16,7 +16,7 @@ from pipelines.training import classifier
 from pipelines.training.tensors import state_of
 
 BUILD = partial(classifiers.build, "cnn", shape=(16, 16, 1), classes=2, seed=0)
-META = {**load().meta.model_dump(), "rounds": 8, "batch": 32}
+META = {**load().baselines.fedmeta.model_dump(), "rounds": 8, "batch": 32}
 
 
 def images(count: int, seed: int, labels=None) -> Images:
@@ -113,7 +113,7 @@ def test_rare_classes_do_not_shrink_the_test_to_themselves():
 def test_the_remedy_names_the_rate_and_where_it_stands():
     said = health.remedy("skin", "meta", Meta(**META))
     assert said.endswith("Lower outer_learning_rate of meta (profiles.skin.training), now 0.03.")
-    pooled = Pooled(epochs=1, batch=8, learning_rate=2e-3)
+    pooled = Pooled(steps=1, batch=8, learning_rate=2e-3)
     assert "Lower learning_rate of baselines.pooled" in health.remedy(
         "skin", "baselines.pooled", pooled
     )

@@ -44,9 +44,7 @@ def test_unknown_names_make_none(params, wrong):
         named(params, wrong)
 
 
-@pytest.mark.parametrize(
-    "method", ["fedavg_real", "pppfl_real", "local", "random_init", "pooled", "single"]
-)
+@pytest.mark.parametrize("method", ["fedavg_real", "pppfl_real", "local", "random_init", "single"])
 def test_no_client_serves_what_reads_private_records_or_has_no_rounds(params, method):
     with pytest.raises(UserError, match="no method that clients serve"):
         named(params, names(method=method))
@@ -67,7 +65,7 @@ def test_terms_name_what_differs(params):
 
     assert not differing(params)
     assert differing(changed(params, seed=params.seed + 1)) == {"seed"}
-    fedavg = params.baselines.fedavg.model_copy(update={"learning_rate": 0.5})
+    fedavg = params.baselines.fedavg.model_copy(update={"learning_rate": 0.07})
     assert differing(
         changed(params, baselines=params.baselines.model_copy(update={"fedavg": fedavg}))
     ) == {"settings"}

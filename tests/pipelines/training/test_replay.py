@@ -9,7 +9,8 @@ from torch import nn
 
 from pipelines.config.training import Replay
 from pipelines.datasets.labelled_images import Images
-from pipelines.training import replay
+from pipelines.training import pool, replay
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import logits, state_of, tensors
 
 CLASSES = 3
@@ -36,11 +37,13 @@ def in_double(monkeypatch):
         return images.double(), labels
 
     monkeypatch.setattr(replay, "tensors", double)
+    monkeypatch.setattr(pool, "tensors", double)
 
 
 def settings(**changes) -> Replay:
     schedule = {"from_labels": 0, "steps": 1, "learning_rate": 0.01, "synthetic_share": 0.5}
-    base = {"batch": 64, "synthetic_batch": 8, "proximal": 0.0}
+    schedule["synthetic_batch"] = 8
+    base = {"batch": 64, "proximal": 0.0}
     return Replay.model_validate(
         {**base, "schedules": [{**schedule, **changes.pop("schedule", {})}], **changes}
     )
@@ -60,7 +63,7 @@ def adam_step(gradients, rate: float):
 
 def test_a_step_goes_along_the_gradient_of_the_formula():
     """(1 - lambda) CE(f(x) + log pi, y) + lambda CE(f(x'), y'), with the draw made again by hand."""
-    records, pool = made(10, 1, [0] * 7 + [1] * 3), replay.Pool(made(30, 2), None)
+    records, pool = made(10, 1, [0] * 7 + [1] * 3), Pool(made(30, 2), None)
     asked = settings(schedule={"synthetic_share": 0.3})
     stream = torch.Generator().manual_seed(0)
     rows = torch.randperm(10, generator=stream)
@@ -82,7 +85,7 @@ def test_a_step_goes_along_the_gradient_of_the_formula():
 def test_the_pool_draws_every_class_alike_and_every_image_of_it():
     """Class 0 has 90 of 100 images, and a third of the draws."""
     data = made(100, 3, [0] * 90 + [1] * 6 + [2] * 4)
-    pool = replay.Pool(data, None)
+    pool = Pool(data, None)
     images, labels = pool.draw(30_000, torch.Generator().manual_seed(0))
     counts = np.bincount(labels.numpy(), minlength=3)
     assert counts == pytest.approx([10_000] * 3, abs=5 * math.sqrt(30_000 * 2 / 9))
@@ -93,7 +96,7 @@ def test_the_pool_draws_every_class_alike_and_every_image_of_it():
 
 
 def test_a_class_that_no_client_released_is_never_drawn():
-    pool = replay.Pool(made(20, 4, [0] * 10 + [2] * 10), None)
+    pool = Pool(made(20, 4, [0] * 10 + [2] * 10), None)
     _, labels = pool.draw(500, torch.Generator().manual_seed(1))
     assert set(labels.tolist()) == {0, 2}
 
@@ -138,6 +141,19 @@ def test_without_released_images_a_proximal_term_keeps_the_weights_near():
     assert moved(10.0) < 0.2 * moved(0.0)
 
 
+def test_training_alone_knows_no_prior_and_no_proximal_term():
+    """Its first step is Adam's along the gradient of the cross-entropy as it is."""
+    records = made(20, 6, [0] * 15 + [1] * 5)
+    model = network()
+    images, labels = replay.tensors(records)
+    loss = nn.functional.cross_entropy(model(images), labels)
+    steps = adam_step(torch.autograd.grad(loss, list(model.parameters())), 0.01)
+    expected = [one.detach() + step for one, step in zip(model.parameters(), steps)]
+    assert replay.fit_alone(model, records, settings(proximal=100.0), seed=0) == 1
+    for found, wanted in zip(model.parameters(), expected):
+        assert torch.allclose(found, wanted, atol=1e-9)
+
+
 def test_released_images_keep_what_the_client_has_no_records_of():
     """A client of one class: without replay it forgets the others; with it, it does not."""
     data = made(90, 7)
@@ -160,7 +176,7 @@ def test_released_images_keep_what_the_client_has_no_records_of():
         pixels, classes = replay.tensors(everybody)
         return (logits(model, pixels).argmax(1) == classes).float().mean().item()
 
-    assert accuracy(replay.Pool(data, None), 0.5) > 0.9 > 0.6 > accuracy(None, 0.0)
+    assert accuracy(Pool(data, None), 0.5) > 0.9 > 0.6 > accuracy(None, 0.0)
 
 
 def test_every_row_takes_its_turn_before_one_comes_again():
@@ -172,7 +188,7 @@ def test_every_row_takes_its_turn_before_one_comes_again():
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_draws():
-    records, pool = made(40, 10), replay.Pool(made(30, 11), None)
+    records, pool = made(40, 10), Pool(made(30, 11), None)
     asked = settings(batch=8, schedule={"steps": 5, "cosine": True})
     one, again, other = (state_of(fitted(records, pool, asked, seed)) for seed in (0, 0, 1))
     assert all(np.array_equal(one[name], again[name]) for name in one)

@@ -7,6 +7,7 @@ NVFlare would send an exception's text and traceback, in which records may stand
 """
 
 import functools
+import json
 import logging
 import os
 import threading
@@ -16,12 +17,13 @@ from nvflare.collab import collab
 
 from pipelines import config
 from pipelines.config import Params
+from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.network.client import exported, gate
 from pipelines.federation.network.flare.names import HOME, SERVERS_CELL
 from pipelines.federation.network.gate import Gate, Refused, plain
-from pipelines.federation.network.server import shares_sets
+from pipelines.federation.network.server import gathers_sets
 from pipelines.federation.run_spec import RunSpec, named
 
 log = logging.getLogger("fedlens.client")
@@ -93,13 +95,15 @@ class Client:
         """Returns the client's released set, if its card has a formal guarantee.
 
         Returns:
-            {"images": uint8 [n, H, W, C], "labels": int64 [n]}.
+            {"images": uint8 [n, H, W, C], "labels": int64 [n], "card": the text of card.json}.
         """
-        run = find_run(config.load(), names)
-        if not shares_sets(run):
-            raise Refused("in this run no client sees another's set")
+        params = config.load()
+        run = find_run(params, names)
+        if not gathers_sets(params, run):
+            raise Refused("in this run no set leaves its client")
         (data,) = exported(run, collab.site_name).values()
-        return {"images": data.images, "labels": data.labels}
+        card = exports.card(run.dataset, collab.site_name, run.generator)
+        return {"images": data.images, "labels": data.labels, "card": json.dumps(card)}
 
     @collab.publish
     @answer_or_refusal

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
+from pipelines.config import Params
 from pipelines.config.federation import Federation
+from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.core.rounds import History, NetworkRun
 from pipelines.federation.home import results
@@ -131,8 +133,13 @@ def _has_finished(session: Session, name: str, attempts: int = 20) -> bool:
     )
 
 
-def read(folder: Path) -> NetworkRun:
-    """Returns the history that a job's server left in its folder.
+def read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:
+    """Returns the history, and the sets, that a job's server left in its folder.
+
+    Args:
+        folder: The job's folder.
+        params: The submitter's parameters.
+        run: The run.
 
     Raises:
         UserError: The run failed; in the server's words.
@@ -148,7 +155,12 @@ def read(folder: Path) -> NetworkRun:
     if lost:
         cost["lost"] = lost
     models = results.load_models(folder / names.MODELS)
-    return NetworkRun(History(models, content["curves"], cost), content["spent"])
+    handed_in = {}
+    for client in sorted(params.clients):
+        if (folder / names.SETS / client).exists():
+            profile = params.profiles[run.dataset]
+            handed_in[client] = exports.read(folder / names.SETS / client, profile)
+    return NetworkRun(History(models, content["curves"], cost), content["spent"], handed_in)
 
 
 def _write_json(path: Path, content: dict) -> None:

@@ -24,6 +24,7 @@ TERMS = "terms"
 
 # The files that a job's server leaves.
 MODELS = "models.safetensors"
+SETS = "sets"
 HISTORY = "history.json"
 FAILED = "failed.txt"
 

@@ -8,13 +8,37 @@ from nvflare.collab import collab
 
 from pipelines import config
 from pipelines.config import Params
+from pipelines.datasets import exports
+from pipelines.datasets.exports import Export
+from pipelines.datasets.labelled_images import Images, without_ids
 from pipelines.errors import UserError
 from pipelines.federation.core.rounds import History
 from pipelines.federation.home import results
 from pipelines.federation.network.flare.engine import Lost, NetworkEngine
-from pipelines.federation.network.flare.names import FAILED, HISTORY, HOME, MODELS, RUN, TERMS
-from pipelines.federation.network.gate import SPENT, Refused, check_scalars, check_set
-from pipelines.federation.network.server import bounds, lead, shares_sets
+from pipelines.federation.network.flare.names import (
+    FAILED,
+    HISTORY,
+    HOME,
+    MODELS,
+    RUN,
+    SETS,
+    TERMS,
+)
+from pipelines.federation.network.gate import (
+    SPENT,
+    Refused,
+    check_card,
+    check_scalars,
+    check_set,
+)
+from pipelines.federation.network.server import (
+    bounds,
+    gathers_sets,
+    is_led_alone,
+    lead,
+    lead_alone,
+    shares_sets,
+)
 from pipelines.federation.run_spec import RunSpec, named
 from pipelines.files import write_json, write_text
 
@@ -63,16 +87,26 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     _agree("the submitter", terms, run.terms(params))
     for client, answer in engine.ask("describe", names=names):
         _agree(client, answer.get("terms"), run.terms(params))
-    # 2. the clients begin, with each other's sets where the algorithm shares them
-    pool = _pool(params, run, engine) if shares_sets(run) else {}
-    engine.ask("begin", names=names, pool=pool)
-    # 3. all rounds
-    history = lead(params, run, list(engine.clients), engine)
-    _add_cost_of_pool(history, pool)
-    # a client that is lost after this has done its part
-    lost = dict(engine.lost)
+    # 2. the clients hand in their sets, where the server gathers them
+    handed_in = _pool(params, run, engine) if gathers_sets(params, run) else {}
+    sets = {client: export.images for client, export in handed_in.items()}
+    # 3. all rounds: at the server alone, or with the clients, which first receive each other's sets
+    # where the algorithm shares them
+    if is_led_alone(params, run):
+        history = lead_alone(params, run, sets)
+        lost = dict(engine.lost)
+        spent = {}
+    else:
+        pool = _as_message(sets) if shares_sets(run) else {}
+        engine.ask("begin", names=names, pool=pool)
+        history = lead(params, run, list(engine.clients), engine, sets)
+        _add_cost_of_sets(history, sets, len(pool))
+        # a client that is lost after this has done its part
+        lost = dict(engine.lost)
+        spent = _spent(engine)
     results.save_models(folder / MODELS, history.models)
-    spent = _spent(engine)
+    for client, export in handed_in.items():
+        exports.save(folder / SETS / client, export)
     content = {"curves": history.curves, "cost": history.cost, "lost": lost, "spent": spent}
     write_json(folder / HISTORY, content)
 
@@ -96,18 +130,29 @@ def _connect(params: Params, run: RunSpec) -> NetworkEngine:
     return engine
 
 
-def _add_cost_of_pool(history: History, pool: dict[str, dict]) -> None:
-    """Adds the bytes of the shared sets to the cost.
+def _as_message(sets: dict[str, Images]) -> dict[str, dict]:
+    """Returns the sets as `network.client.gate` takes them."""
+    message = {}
+    for client, data in sets.items():
+        message[client] = {"images": data.images, "labels": data.labels}
+    return message
 
-    Each image goes up once and down to all clients, a byte per pixel and channel.
+
+def _add_cost_of_sets(history: History, sets: dict[str, Images], receivers: int) -> None:
+    """Adds the bytes of the gathered sets to the cost, a byte per pixel and channel.
+
+    Args:
+        history: Its cost is changed.
+        sets: The gathered sets, each of which went up once.
+        receivers: The number of clients that received them all.
     """
-    for content in pool.values():
-        history.cost["bytes_up"] += content["images"].nbytes
-        history.cost["bytes_down"] += content["images"].nbytes * len(pool)
+    for data in sets.values():
+        history.cost["bytes_up"] += data.images.nbytes
+        history.cost["bytes_down"] += data.images.nbytes * receivers
 
 
-def _pool(params: Params, run: RunSpec, engine: NetworkEngine) -> dict[str, dict]:
-    """Returns {client: its exported set}, without the clients whose answer is no such set.
+def _pool(params: Params, run: RunSpec, engine: NetworkEngine) -> dict[str, Export]:
+    """Returns {client: its exported set and card}, without the clients whose answer is no such set.
 
     One bad set would make all other clients refuse the pool.
 
@@ -119,10 +164,11 @@ def _pool(params: Params, run: RunSpec, engine: NetworkEngine) -> dict[str, dict
     for client, content in engine.ask("exported", names=run.names):
         try:
             check_set(content, (profile.images, *profile.shape), profile.classes)
+            card = check_card(content.get("card"))
         except Refused as error:
             engine.lose_for(client, error)
         else:
-            pool[client] = content
+            pool[client] = Export(without_ids(content["images"], content["labels"]), card)
     return pool
 
 

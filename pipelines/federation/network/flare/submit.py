@@ -44,7 +44,8 @@ def run_over_network(params: Params, run: RunSpec) -> NetworkRun:
             "kit."
         )
     kit = Path(os.environ[KIT])
-    return _read(submit_run(params, run, run.terms(params), kit, work, lambda: None))
+    folder = submit_run(params, run, run.terms(params), kit, work, lambda: None)
+    return _read(folder, params, run)
 
 
 class Network(NamedTuple):
@@ -64,7 +65,7 @@ class Network(NamedTuple):
 
     def execute(self, run: RunSpec) -> NetworkRun:
         """Runs all rounds of a run."""
-        return _read(self.folder(run, run.terms(self.params)))
+        return _read(self.folder(run, run.terms(self.params)), self.params, run)
 
     def folder(self, run: RunSpec, terms: dict) -> Path:
         """Runs all rounds of a run, and returns the folder that the server left.
@@ -163,9 +164,9 @@ def submit_run(
         return jobs.submit_and_fetch(session, work / "job", check)
 
 
-def _read(folder: Path) -> NetworkRun:
+def _read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:
     """Returns what a run came to, and prints which clients it lost."""
-    result = jobs.read(folder)
+    result = jobs.read(folder, params, run)
     for client, why in result.history.cost.get("lost", {}).items():
         print(f"  {client} was lost on the way, and the run went on without it: {why}")
     return result

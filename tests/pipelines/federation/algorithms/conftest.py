@@ -12,6 +12,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.core import local_sgd
 from pipelines.federation.core.messages import Payload, Reply
 from pipelines.federation.core.task import Task
+from pipelines.training import pool
 from pipelines.training.tensors import state_of, tensors
 
 
@@ -41,9 +42,10 @@ def network():
 @pytest.fixture
 def in_double(monkeypatch):
     """Makes records float64, so that equalities are sharp."""
-    monkeypatch.setattr(
-        local_sgd, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1])
-    )
+    for module in (local_sgd, pool):
+        monkeypatch.setattr(
+            module, "tensors", lambda data, on: (tensors(data)[0].double(), tensors(data)[1])
+        )
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ def test_every_algorithm_has_the_four_functions_of_the_contract(method, name):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_algorithm_declares_what_its_clients_may_send(method):
     algorithm = base.load(method)
-    assert algorithm.TELLS
+    # the clients of a method without rounds say nothing
+    assert algorithm.TELLS or method == "pooled"
     for name, scalar in algorithm.TELLS.items():
         assert isinstance(scalar, ScalarRange) and scalar.low < scalar.high, name
         assert scalar.kind in (int, float)

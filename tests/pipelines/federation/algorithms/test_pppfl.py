@@ -257,3 +257,81 @@ def test_thirty_of_the_paper_s_steps_move_no_weight_by_more_than_a_hundredth(tas
     models = federate("pppfl", task(), settings).models
     moved = max(np.abs(models[-1][name] - models[0][name]).max() for name in models[0])
     assert 1e-4 < moved < 0.01
+
+
+WARM = {"steps": 20, "batch": 10, "learning_rate": 0.05}
+FEW = {"least": 4, "most": 8, "concentration": 0.5}
+
+
+def test_the_loss_as_handed_out_adds_the_plain_gradient_of_a_balanced_batch(local):
+    """Without inner movement the query gradient is known; what is left is the added term's."""
+    payload = Payload(state_of(network()), {"round": 1})
+    still = {"inner_learning_rate": 1e-12, "order": "first"}
+    bare = pppfl.client_update(payload, local, meta(**still)).arrays
+    with_it = pppfl.client_update(payload, local, meta(**still, handed_out_weight=2.0)).arrays
+    # the same draws: two support batches and a query, then the balanced batch
+    stream = local.stream(1)
+    support, query = pppfl.support_and_query(local, 0.3)
+    for part in (support, support, query):
+        pppfl._batch(part, 50, stream)
+    images_of_all, labels = pppfl._alike(local, 50, stream)
+    model = network()
+    loss = F.cross_entropy(model(images_of_all), labels)
+    added = torch.autograd.grad(loss, list(model.parameters()))
+    for name, gradient in zip(bare, added):
+        np.testing.assert_allclose(with_it[name] - bare[name], 2 * gradient.numpy(), atol=1e-9)
+
+
+def test_the_images_of_the_loss_as_handed_out_are_of_all_classes_alike(in_double, images):
+    data = images(300, 1)
+    rare = data[np.flatnonzero((data.labels < 2) | (np.arange(300) < 30))]
+    _, labels = pppfl._alike(hold(network(), rare, None, 0), 3000, torch.Generator().manual_seed(0))
+    assert np.bincount(labels).min() > 900
+
+
+def test_a_few_label_task_adapts_on_one_small_set_in_every_step(local, monkeypatch):
+    seen = []
+    real = pppfl.few_label_tasks.by_shares
+
+    def spy(part, shares, count, stream):
+        seen.append((len(part), count, shares))
+        return real(part, shares, count, stream)
+
+    monkeypatch.setattr(pppfl.few_label_tasks, "by_shares", spy)
+    meta_gradient(local, meta(few_labels=FEW, inner_steps=5))
+    (support, few, shares), (query, many, same) = seen
+    assert (support, query) == (49, 21) and 4 <= few <= 8 and many == 50
+    assert torch.equal(shares, same)
+
+
+def test_a_run_begins_from_the_warm_start_and_without_one_from_the_fresh_network(task):
+    given = task()
+    warm = federate("pppfl", given, meta(rounds=1, warm_start=WARM)).models[0]
+    expected = pppfl.warm_start(given, meta(warm_start=WARM))
+    fresh = federate("pppfl", given, meta(rounds=1)).models[0]
+    for name, start in given.start().items():
+        assert np.array_equal(warm[name], expected[name])
+        assert np.array_equal(fresh[name], start)
+        assert not np.array_equal(warm[name], start)
+
+
+def test_at_the_server_each_set_is_sent_once_and_the_model_once_back(task):
+    given = task(sizes=(30, 10))
+    history = federate("pppfl", given, meta(rounds=3, where="server"))
+    assert len(history.models) == 4 and history.cost["rounds"] == 3
+    assert history.cost["bytes_up"] == 40 * 9
+    model = sum(array.nbytes for array in given.start().values())
+    assert history.cost["bytes_down"] == 2 * model
+
+
+def test_a_server_learns_from_the_union_whoever_has_which_image(task, images):
+    """Dealt otherwise, the same images give the same bytes; at the clients they do not."""
+    whole = images(40, 3)
+    dealt = task(data={"a": whole[:30], "b": whole[30:]})
+    other = task(data={"a": whole[:5], "b": whole[5:]})
+    for where, same in (("server", True), ("clients", False)):
+        one, two = (
+            federate("pppfl", given, meta(rounds=2, where=where)).models[-1]
+            for given in (dealt, other)
+        )
+        assert all(np.array_equal(one[name], two[name]) for name in one) == same

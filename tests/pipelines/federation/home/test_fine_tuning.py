@@ -10,7 +10,7 @@ from pipelines.datasets.shards import Shard
 from pipelines.evaluation.scoring import predictions, scores
 from pipelines.federation.home import fine_tuning, personal
 from pipelines.training import classifier
-from pipelines.training.replay import Pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import state_of, with_state
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=2, seed=0)

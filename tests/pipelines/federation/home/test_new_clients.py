@@ -16,13 +16,13 @@ from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
 from pipelines.federation.home import new_clients
 from pipelines.training import classifier
-from pipelines.training.replay import Pool
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import state_of, tensors
 
 NETWORK = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=3, seed=0)
 TRAINING = {
     "random_init": Nothing(),
-    "pooled": Pooled(epochs=8, batch=10, learning_rate=0.01),
+    "pooled": Pooled(steps=64, batch=10, learning_rate=0.01),
     "fedavg": LocalSgd(rounds=2, local_epochs=1, batch=10, learning_rate=0.1, momentum=0.0),
 }
 SYNTHETIC, PRIVATE = 1000, 5000  # where the ids begin
@@ -118,7 +118,7 @@ def test_the_model_does_not_depend_on_the_held_out_client_s_set():
             params if algorithm == "pppfl" else params.baselines, methods.block(algorithm)
         )
         short = block.model_copy(
-            update={"epochs" if algorithm == "pooled" else "rounds": 2, "batch": 8}
+            update={"steps" if algorithm == "pooled" else "rounds": 2, "batch": 8}
         )
         one, same = (
             new_clients.shared_model(algorithm, new_clients.without(t, "b"), short)[0]

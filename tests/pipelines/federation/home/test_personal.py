@@ -53,6 +53,23 @@ def test_a_file_gives_both_read_outs_back(tmp_path):
         assert np.array_equal(predicted, model.predict(images(), elsewhere=elsewhere))
 
 
+def test_beside_a_model_trained_alone_the_mean_of_both_counts_at_home_and_nowhere_else(tmp_path):
+    images_of_test, _ = tensors(images())
+    other = classifier.new(PROFILE, seed=2)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(4)  # as sure of itself as a trained one
+    ours = (logits(network(), images_of_test) + torch.as_tensor(PRIOR)).softmax(1)
+    expected = (ours + logits(other, images_of_test).softmax(1)).argmax(1)
+    assert not torch.equal(expected, ours.argmax(1)), "the other changes something"
+    model = personal.balanced(network(), PRIOR, other)
+    personal.write(tmp_path / "c0.safetensors", model)
+    for held in (model, personal.read(tmp_path / "c0.safetensors", PROFILE)):
+        assert np.array_equal(held.predict(images()), expected)
+        everywhere = logits(network(), images_of_test).argmax(1)
+        assert np.array_equal(held.predict(images(), elsewhere=True), everywhere)
+
+
 def test_weights_alone_are_no_personal_model(tmp_path):
     write_arrays(tmp_path / "w.safetensors", state_of(network()))
     with pytest.raises(UserError, match="holds no personal model"):

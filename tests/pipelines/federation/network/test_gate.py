@@ -3,6 +3,7 @@
 Everything else is refused before anything is computed from it.
 """
 
+import json
 import math
 
 import numpy as np
@@ -15,10 +16,12 @@ from pipelines.federation.core import local_sgd
 from pipelines.federation.core.messages import Payload, any_bounds
 from pipelines.federation.network.gate import (
     LARGEST,
+    LONGEST_CARD,
     Gate,
     Refused,
     check_all_scalars,
     check_arrays,
+    check_card,
     check_scalars,
     check_set,
 )
@@ -229,3 +232,33 @@ def test_arrays_pass_exactly_when_all_their_values_are_usual(content):
         assert not usual
     else:
         assert usual
+
+
+CARD = {"privacy": {"epsilon": 3.0, "guarantee": "formal"}, "release": "abc", "more": [1, 2]}
+
+
+def test_a_card_is_taken_as_it_is():
+    assert check_card(json.dumps(CARD)) == CARD
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        CARD,
+        "no json",
+        "[]",
+        "3",
+        "[" * 40_000,
+        json.dumps({**CARD, "more": "x" * LONGEST_CARD}),
+        json.dumps({**CARD, "release": 3}),
+        json.dumps({**CARD, "privacy": {"epsilon": -1.0, "guarantee": "formal"}}),
+        json.dumps({**CARD, "privacy": {"epsilon": "much", "guarantee": "formal"}}),
+        json.dumps({**CARD, "privacy": {"epsilon": float("nan"), "guarantee": "formal"}}),
+        json.dumps({**CARD, "privacy": {"epsilon": 1.0}}),
+        json.dumps({**CARD, "privacy": None}),
+    ],
+)
+def test_what_is_no_card_is_refused(wrong):
+    with pytest.raises(Refused, match="its card must"):
+        check_card(wrong)

@@ -16,7 +16,7 @@ from project import CANARY, ENV, ROOT, Project
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
-from network import CLIENTS, FEDAVG, GENERATOR, NOISY, PPPFL, SCAFFOLD, SDA_FL
+from network import CLIENTS, FEDAVG, GENERATOR, NOISY, POOLED, PPPFL, SCAFFOLD, SDA_FL
 
 from pipelines import config, methods, paths
 from pipelines.datasets import exports
@@ -29,7 +29,7 @@ from stages import train_dp_baseline
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
-SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL]
+SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL, POOLED]
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,20 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
     params, there = config.load(), runs[0][run].history
     data = exports.images("own", CLIENTS, GENERATOR)
     here = federate(methods.module(run.method), run.task(params, data), run.settings(params))
-    assert len(here.models) == 4
+    assert len(here.models) == (1 if run == POOLED else 4)
     assert in_bytes(here.models) == in_bytes(there.models)
     assert {**here.cost, "seconds": 0} == {**there.cost, "seconds": 0}
     assert here.curves == there.curves
+
+
+@pytest.mark.parametrize("run", SYNTHETIC, ids=lambda run: run.method)
+def test_sets_come_with_their_cards_where_the_server_gathers_them_and_nowhere_else(run, runs):
+    found = runs[0][run].handed_in
+    assert set(found) == (set(CLIENTS) if run in (PPPFL, SDA_FL, POOLED) else set())
+    sets = exports.images("own", CLIENTS, GENERATOR)
+    for client, export in found.items():
+        assert export.images.images.tobytes() == sets[client].images.tobytes()
+        assert export.card == exports.card("own", client, GENERATOR)
 
 
 def test_noisy_training_gives_the_same_weights(runs):

@@ -1,5 +1,6 @@
 """The server's job checks answers around the rounds; without a network."""
 
+import json
 import math
 
 import numpy as np
@@ -16,6 +17,7 @@ from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 from pipelines.federation.run_spec import RunSpec
 
 RUN = RunSpec("digits", "sda_fl", "dp_moments")
+CARD = {"privacy": {"epsilon": 3.0, "guarantee": "formal"}, "release": "abc"}
 
 
 class Proxy:
@@ -45,7 +47,8 @@ def params() -> config.Params:
 def of(params: config.Params, dtype=np.uint8) -> dict:
     profile = params.profiles["digits"]
     images = np.zeros((profile.images, *profile.shape), dtype)
-    return {"images": images, "labels": np.zeros(profile.images, np.int64)}
+    labels = np.zeros(profile.images, np.int64)
+    return {"images": images, "labels": labels, "card": json.dumps(CARD)}
 
 
 @pytest.mark.parametrize("wrong", [{}, {"images": 3, "labels": 4}, "other kind"])
