@@ -52,7 +52,7 @@ def shown():
             "0.003",
             "settings/training.yaml networks.cnn.fedmeta, the base of resnet",
         ),
-        ("digits", "fine_tune", "every", "5", "profiles/digits.yaml training.fine_tune"),
+        ("mnist", "fine_tune", "epochs", "10", "profiles/mnist.yaml training.fine_tune"),
         ("mnist", "scaffold", "batch", "64", "profiles/mnist.yaml training.federated"),
         (
             "mnist",
