@@ -53,7 +53,7 @@ RECIPES = ("replay", "prior", "plain")
 NOTHING = "0"
 COLUMNS = ("dataset", "labels", "start", "recipe")
 KEY = (*COLUMNS, "seed", "client")
-LABELS = (NOTHING, "8", "16", "32", "64", "250", ALL)
+LABELS = (NOTHING, "1", "8", "16", "32", "64", "250", ALL)
 
 
 def tuned(
@@ -133,8 +133,9 @@ def wanted(
     keys = []
     for start, recipe in ways:
         for count in labels:
-            if count == NOTHING and (start == ALONE or recipe != recipes[0]):
-                continue  # an untrained model guesses, and no recipe has begun
+            # no recipe has begun: one name for all of them, and an untrained model guesses
+            if count == NOTHING and (start == ALONE or recipe != RECIPES[0]):
+                continue
             for client in FEDERATED if count == ALL else NEWCOMERS:
                 key = {"dataset": dataset, "seed": seed, "start": start, "recipe": recipe}
                 keys.append({**key, "labels": count, "client": client})

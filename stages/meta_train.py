@@ -43,7 +43,7 @@ def run(params: Params, dataset: str, generator: str) -> None:
             rate = pppfl.outer_learning_rate(settings, row["round"])
             curves.append({**row, "outer_learning_rate": rate})
         sets = {client: export.images for client, export in handed_in.items()}
-        verdict = _health(params, planned, history, sets)
+        verdict = _health(params, planned, history)
         with new_folder(paths.initial(dataset, generator)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
@@ -69,18 +69,17 @@ def _write_pool(folder: Path, params: Params, dataset: str, sets: dict[str, Imag
         pool.save(folder / paths.POOL)
 
 
-def _health(
-    params: Params, run: RunSpec, history: History, sets: dict[str, Images]
-) -> health.Health:
-    """Returns the verdict on the last model, by the exported sets.
+def _health(params: Params, run: RunSpec, history: History) -> health.Health:
+    """Returns the verdict on the last model, by the exported sets, beside an untrained network.
 
     Where a server has no sets, it is by the model's weights alone.
     """
+    sets = exports.at_hand(run.dataset, list(params.clients), run.generator)
     task = run.task(params, sets)
     settings = run.settings(params)
     return health.check(
         history.models[-1],
-        history.models[0],
+        task.start(),
         sets.values(),
         build=task.build,
         seed=seeds.derive(task.seed, "health"),

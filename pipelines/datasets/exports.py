@@ -48,7 +48,22 @@ def images(
     return sets
 
 
-def all_at_hand(
+def at_hand(dataset: str, clients: list[str], generator: str) -> dict[str, Images]:
+    """Reads the synthetic sets that lie here: a server between machines has cards alone.
+
+    Args:
+        dataset: The data set's name.
+        clients: The clients' names.
+        generator: The generator's name.
+    """
+    present = []
+    for client in clients:
+        if (paths.synthetic(dataset, client, generator) / "images.npz").exists():
+            present.append(client)
+    return images(dataset, present, generator)
+
+
+def handed_out(
     dataset: str, clients: list[str], generator: str, profile: Profile
 ) -> dict[str, Export]:
     """Reads the sets and cards of the given clients.

@@ -34,7 +34,7 @@ def with_sets(params: Params, run: RunSpec, unfinished: Path | None = None) -> N
         UserError: a network's run failed.
     """
     if params.federation.engine == "inprocess":
-        handed_in = exports.all_at_hand(
+        handed_in = exports.handed_out(
             run.dataset, list(params.clients), run.generator, params.profiles[run.dataset]
         )
         sets = {client: export.images for client, export in handed_in.items()}

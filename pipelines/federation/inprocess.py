@@ -1,6 +1,7 @@
 """The default engine: every client in this process, one after the other or in shared passes."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -131,13 +132,16 @@ def federate(
     algorithm = base.load(method)
     stamp = _stamp(method, task, settings) if unfinished else ""
     trained_on = at_one_place(task) if base.at_server(algorithm, settings) else task
+    began = time.perf_counter()
+    first = base.first_state(algorithm, trained_on, settings)
     history = rounds.run(
-        base.first_state(algorithm, trained_on, settings),
+        first,
         algorithm.server_step,
         in_process(algorithm, trained_on, settings),
         rounds=settings.rounds,
         name=method,
         checkpoints=checkpoints.Checkpoints(unfinished, stamp=stamp),
+        seconds_before=time.perf_counter() - began,
     )
     _add_cost_of_sets(history.cost, algorithm, task, settings)
     return history

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.files import sha256
-from pipelines.guard import keys
+from pipelines.guard import keys, pools
 
 SUMS = "SHA256SUMS"
-EXPORT = ("images.npz", "grid.png", "card.json", "card.md", SUMS)
+IMAGES = "images.npz"
+EXPORT = (IMAGES, "grid.png", "card.json", "card.md", SUMS)
 INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", "cards.json")
 # of released images; not where the sets stay at their clients
 POOL = "pool.npz"
@@ -62,11 +63,16 @@ def cached(root: Path) -> Iterator[Upload]:
 def problems(root: Path) -> list[str]:
     """Returns a sentence per file that is missing, changed or strange, or holds a private key."""
     sentences = []
-    for upload in cached(root):
+    outputs = list(cached(root))
+    exports = [output for output in outputs if output.path.startswith("data/synthetic/")]
+    for upload in outputs:
         sentences += _wrong(upload)
+        sentences += _strange_images(upload, exports)
         folder = root / upload.path
         if folder.is_dir():
-            sentences += _wrong(Upload(upload.path, upload.stage, _files_of(folder)))
+            handed_out = Upload(upload.path, upload.stage, _files_of(folder))
+            sentences += _wrong(handed_out)
+            sentences += _strange_images(handed_out, exports)
     return list(dict.fromkeys(sentences))
 
 
@@ -94,6 +100,21 @@ def _wrong(upload: Upload) -> Iterator[str]:
             yield f"{upload.path} lacks {name}. {again}"
     if expected == EXPORT and set(EXPORT) <= set(upload.files):
         yield from _changed(upload, again)
+
+
+def _strange_images(upload: Upload, exports: list[Upload]) -> Iterator[str]:
+    """Yields a sentence about a pool that holds other images than the exports of its generator."""
+    if POOL not in upload.files or not upload.path.startswith("models/initial/"):
+        return
+    *_, dataset, generator = Path(upload.path).parts
+    images = []
+    for export in exports:
+        if Path(export.path).parts[2::2] == (dataset, generator) and IMAGES in export.files:
+            images.append(export.files[IMAGES])
+    why = pools.problem(upload.files[POOL], images)
+    if why:
+        again = f"`dvc repro --force --single-item {upload.stage}`"
+        yield f"{upload.path}/{POOL} {why} Make the folder again: {again}."
 
 
 def _changed(upload: Upload, again: str) -> Iterator[str]:

@@ -58,6 +58,26 @@ def on_synthetic(
         device: Where the model is trained.
     """
     model = new(profile, seed, device)
+    fit_synthetic(model, data, settings, profile.augmentation, seed)
+    return model
+
+
+def fit_synthetic(
+    model: nn.Module,
+    data: Images,
+    settings: Pooled,
+    augmentation: Augmentation | None,
+    seed: int,
+) -> None:
+    """Trains a model in place on synthetic images, with their classes as they are.
+
+    Args:
+        model: The classifier.
+        data: The synthetic images.
+        settings: Steps, batch size and the peak of the learning rate.
+        augmentation: The data set's public warps, or None.
+        seed: The seed of batches and warps.
+    """
     fit(
         model,
         data,
@@ -65,10 +85,9 @@ def on_synthetic(
         batch=settings.batch,
         learning_rate=settings.learning_rate,
         seed=seed,
-        augmentation=profile.augmentation,
+        augmentation=augmentation,
         one_cycle=True,
     )
-    return model
 
 
 def batches(count: int, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:

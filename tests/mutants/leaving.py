@@ -32,6 +32,20 @@ MUTANTS = [
         f"{TESTS}/guard/test_uploads.py::test_a_file_that_was_changed_is_named",
     ),
     Mutant(
+        "a guard that lets any image leave with a model",
+        "pipelines/guard/pools.py",
+        "strange = len(_images(pool) - exported)",
+        "strange = 0",
+        f"{TESTS}/guard/test_uploads.py::test_a_pool_with_any_other_image_may_not",
+    ),
+    Mutant(
+        "a client that hands its set in whatever its settings say",
+        "pipelines/federation/network/flare/client.py",
+        "if not gathers_sets(params, run):",
+        "if False:",
+        f"{TESTS}/federation/network/flare/test_client.py::test_and_nowhere_else",
+    ),
+    Mutant(
         "a guard that lets a file too many leave",
         "pipelines/guard/uploads.py",
         "if expected and name not in (*expected, *OPTIONAL[places[0]]):",

@@ -48,14 +48,6 @@ def trained_on(task: Task, data: Images, settings: Pooled, purpose: str) -> Stat
         purpose: What the random numbers are for.
     """
     model = task.build()
-    classifier.fit(
-        model,
-        data,
-        epochs=settings.epochs(len(data)),
-        batch=settings.batch,
-        learning_rate=settings.learning_rate,
-        seed=seeds.derive(task.seed, purpose),
-        augmentation=task.augmentation,
-        one_cycle=True,
-    )
+    seed = seeds.derive(task.seed, purpose)
+    classifier.fit_synthetic(model, data, settings, task.augmentation, seed)
     return state_of(model)

@@ -38,7 +38,7 @@ class History(NamedTuple):
 
 
 class NetworkRun(NamedTuple):
-    """Holds what came of a run over a network.
+    """Holds what came of a run, over a network or in one process.
 
     Attributes:
         history: the server's. If the run went on without some clients, its cost has "lost",
@@ -61,6 +61,7 @@ def run(
     name: str,
     last_alone: bool = False,
     checkpoints: Checkpoints | None = None,
+    seconds_before: float = 0.0,
 ) -> History:
     """Broadcasts, collects and steps, `rounds` times, or until no client answers.
 
@@ -72,6 +73,7 @@ def run(
         name: of the run, for its progress bar.
         last_alone: keeps the last model only.
         checkpoints: where a killed run goes on from; the engine then has `memories`.
+        seconds_before: what the first state took, which is part of the cost.
     """
     checkpoints = checkpoints or Checkpoints()
     now = checkpoints.restore(Progress(state, [state.weights]), engine)
@@ -88,7 +90,8 @@ def run(
         now.cost["seconds"] = before + time.perf_counter() - start
         checkpoints.save(now, engine)
         bar.set_postfix_str(_progress(now.curves[-1]), refresh=False)
-    cost = {**now.cost, "seconds": before + time.perf_counter() - start}
+    seconds = seconds_before + before + time.perf_counter() - start
+    cost = {**now.cost, "seconds": seconds}
     # the last model goes to those, too, who left with their budget
     cost["bytes_down"] += Payload(now.state.weights).bytes * now.reached
     return History(now.models, now.curves, cost)

@@ -1,5 +1,6 @@
 """Leads a run between machines: the server holds exported sets at most, and starts from public values."""
 
+import time
 from collections.abc import Mapping, Sized
 
 from pipelines import paths
@@ -36,13 +37,16 @@ def lead(
     """
     settings = run.settings(params)
     algorithm = base.load(run.method)
+    began = time.perf_counter()
+    first = base.first_state(algorithm, _task(params, run, clients, sets), settings)
     return rounds.run(
-        base.first_state(algorithm, _task(params, run, clients, sets), settings),
+        first,
         algorithm.server_step,
         engine,
         rounds=settings.rounds,
         name=run.method,
         last_alone=run.noisy,
+        seconds_before=time.perf_counter() - began,
     )
 
 

@@ -39,6 +39,39 @@ def committed(project) -> list[str]:
     return uploads.problems(Path())
 
 
+def pool_of(project, images: np.ndarray, labels: np.ndarray) -> None:
+    synthetic(images, labels).save(project.path / INITIAL / uploads.POOL)
+
+
+def test_a_pool_of_exported_images_may_go_out_with_the_model(project):
+    pool_of(project, np.zeros((2, 2, 2, 1)), np.array([2, 0]))
+    assert committed(project) == []
+
+
+def test_a_pool_with_any_other_image_may_not(project):
+    """One pixel of another grey, or an image under another label."""
+    for pixel, label in ((0.1, 2), (0.0, 9)):
+        images = np.zeros((2, 2, 2, 1))
+        images[1, 0, 0] = pixel
+        pool_of(project, images, np.array([0, label]))
+        (line,) = committed(project)
+        assert line.startswith(f"{INITIAL}/pool.npz holds 1 images that no export holds.")
+
+
+def test_a_pool_that_is_changed_after_the_stage_is_seen_in_the_folder_itself(project):
+    pool_of(project, np.zeros((2, 2, 2, 1)), np.array([2, 0]))
+    assert committed(project) == []
+    pool_of(project, np.ones((2, 2, 2, 1)), np.array([2, 0]))
+    (line,) = uploads.problems(Path())
+    assert line.startswith(f"{INITIAL}/pool.npz holds 2 images")
+
+
+def test_a_pool_that_is_no_pool_is_named(project):
+    (project.path / INITIAL / uploads.POOL).write_text("no images")
+    (line,) = committed(project)
+    assert line.startswith(f"{INITIAL}/pool.npz or an export that it is made of cannot be read.")
+
+
 def summed(folder) -> None:
     """Writes SHA256SUMS as someone makes them who changed a file."""
     names = sorted(set(uploads.EXPORT) - {uploads.SUMS})

@@ -1,4 +1,5 @@
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -313,6 +314,18 @@ def test_a_run_begins_from_the_warm_start_and_without_one_from_the_fresh_network
         assert np.array_equal(warm[name], expected[name])
         assert np.array_equal(fresh[name], start)
         assert not np.array_equal(warm[name], start)
+
+
+def test_the_time_of_a_warm_start_is_part_of_the_cost(task, monkeypatch):
+    real = pppfl.warm_start
+
+    def slow(given, settings):
+        time.sleep(0.5)
+        return real(given, settings)
+
+    monkeypatch.setattr(pppfl, "warm_start", slow)
+    run = federate("pppfl", task(), meta(rounds=1, warm_start=WARM))
+    assert run.cost["seconds"] >= 0.5
 
 
 def test_at_the_server_each_set_is_sent_once_and_the_model_once_back(task):
