@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 from tqdm import tqdm
 
 from benchmarks import client_draws
@@ -57,7 +58,12 @@ LABELS = (NOTHING, "1", "8", "16", "32", "64", "250", ALL)
 
 
 def tuned(
-    clients: ClientDraw, initial: State, key: dict, records: Images, pool: Pool | None
+    clients: ClientDraw,
+    initial: State,
+    key: dict,
+    records: Images,
+    pool: Pool | None,
+    beside: dict[tuple, nn.Module],
 ) -> Personal:
     """Makes a client's own model of the one that it is handed, by the shipped settings.
 
@@ -68,6 +74,8 @@ def tuned(
             trains on the records alone, `replay` on both, `alone` as `replay` and on the records alone.
         records: the client's labelled records.
         pool: all released images, or None.
+        beside: {(client, labels): the model that the client trains alone}, filled here: the recipe's
+            mean takes the same one with every start.
     """
     params = clients.params
     model = with_state(clients.build(), initial)
@@ -84,8 +92,16 @@ def tuned(
     settings = params.training(clients.dataset, "fine_tune")
     chosen = settings.model_copy(update={"recipe": key["recipe"]})
     seed = seeds.derive(clients.seed, key["client"])
+
+    def alone() -> nn.Module:
+        place = (key["client"], key["labels"])
+        if place not in beside:
+            trained = fine_tuning.trained_alone(clients.build, records, settings.replay, seed)
+            beside[place] = trained
+        return beside[place]
+
     personal, _ = fine_tuning.fine_tuned(
-        model, labelled_shard, chosen, seed=seed, build=clients.build, pool=pool
+        model, labelled_shard, chosen, seed=seed, build=clients.build, pool=pool, alone=alone
     )
     return personal if key["recipe"] == "replay" else prior_off(model, prior)
 
@@ -146,6 +162,7 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
     """Yields the cell of each key. The model of a start is trained once."""
     pool = clients.pool
     models = {}
+    beside = {}
     for key in tqdm(keys, desc=f"{clients.dataset}, seed {clients.seed}", disable=None):
         start = key["start"]
         if start not in models:
@@ -154,7 +171,7 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
         initial, start_seconds = models[start]
         records = labelled(clients, key["client"], key["labels"])
         began = cpu_seconds()
-        personal = tuned(clients, initial, key, records, None if start in NOISY else pool)
+        personal = tuned(clients, initial, key, records, None if start in NOISY else pool, beside)
         seconds = cpu_seconds() - began
         yield {
             **key,

@@ -87,7 +87,7 @@ def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients
     for labels, client in (("8", "n0"), ("all", "c0")):
         key = {"client": client, "labels": labels, "start": "pooled", "recipe": recipe}
         records = personalisation.labelled(drawn, client, labels)
-        personal = personalisation.tuned(drawn, initial, key, records, drawn.pool)
+        personal = personalisation.tuned(drawn, initial, key, records, drawn.pool, {})
         weights = state_of(personal.model)
         unchanged = all(np.array_equal(array, initial[name]) for name, array in weights.items())
         assert unchanged == (recipe == "prior")

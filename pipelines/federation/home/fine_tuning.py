@@ -19,6 +19,7 @@ from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, logits, tensors, with_state
 
 Build = Callable[[], nn.Module]
+Alone = Callable[[], nn.Module]
 
 
 class Homes(NamedTuple):
@@ -117,6 +118,7 @@ def fine_tuned(
     seed: int,
     build: Build,
     pool: Pool | None,
+    alone: Alone | None = None,
 ) -> tuple[Personal, dict[str, int]]:
     """Fine-tunes one model in place, by the recipe of the settings.
 
@@ -127,6 +129,7 @@ def fine_tuned(
         seed: of the batches.
         build: makes a fresh network, for a client that trains one alone beside.
         pool: all released images, or None.
+        alone: as of `replayed`.
 
     Returns:
         The client's own model, and {"epochs"} or {"steps"} that were taken.
@@ -137,7 +140,7 @@ def fine_tuned(
         return plain(model, classes), {"steps": steps}
     if settings.recipe == "replay":
         personal, steps = replayed(
-            model, shard.train, settings.replay, seed=seed, build=build, pool=pool
+            model, shard.train, settings.replay, seed=seed, build=build, pool=pool, alone=alone
         )
         return personal, {"steps": steps}
     epochs = classifier.fit(
@@ -161,6 +164,7 @@ def replayed(
     seed: int,
     build: Build,
     pool: Pool | None,
+    alone: Alone | None = None,
 ) -> tuple[Personal, int]:
     """Trains one model in place by the recipe `replay`, and beside it one alone where it asks for that.
 
@@ -171,17 +175,32 @@ def replayed(
         seed: of the batches.
         build: makes a fresh network.
         pool: all released images, or None.
+        alone: gives the model that the client trains alone, where several models of a client need the
+            same one; None: it is trained here.
 
     Returns:
         The client's own model, and the steps that it took.
     """
     prior = replay.log_prior(records.labels, _classes(model, records))
     steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
-    alone = None
-    if replay.schedule_of(settings, len(records)).mean_with_local:
-        alone = build()
-        replay.fit_alone(alone, records, settings, seeds.derive(seed, "alone"))
-    return balanced(model, prior, alone), steps
+    if not replay.schedule_of(settings, len(records)).mean_with_local:
+        return balanced(model, prior), steps
+    beside = alone() if alone else trained_alone(build, records, settings, seed)
+    return balanced(model, prior, beside), steps
+
+
+def trained_alone(build: Build, records: Images, settings: Replay, seed: int) -> nn.Module:
+    """Returns the model that a client trains on its records alone, beside the one of the recipe.
+
+    Args:
+        build: makes a fresh network.
+        records: the client's labelled records.
+        settings: of the recipe.
+        seed: of the client; the batches of this model are its own.
+    """
+    model = build()
+    replay.fit_alone(model, records, settings, seeds.derive(seed, "alone"))
+    return model
 
 
 def _other_read_out(
