@@ -43,12 +43,18 @@ class SmallClient(Block):
 
 
 class Partition(Block):
-    """Says how the records of a data set are shared out to clients."""
+    """Says how the records of a data set are shared out to clients.
+
+    Attributes:
+        records_per_client: How many records a client gets on average, of all three parts together;
+            None: all records are dealt.
+    """
 
     scheme: Literal["dirichlet", "shards", "quantity", "iid"]
     clients: list[Name]
     alpha: number(float, "[1e-6, 1e6]")
     shards_per_client: number(int, "[1, 1e4]")
+    records_per_client: Records | None = None
     min_records: Records
     validation_fraction: OpenFraction
     test_fraction: OpenFraction

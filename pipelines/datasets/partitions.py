@@ -110,14 +110,20 @@ def few_labels(
 def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str, Shard]:
     """Deals the pool to the clients and splits each shard.
 
+    With `records_per_client`, so many per client are drawn from the pool, and classes keep their
+    shares. Nobody gets the rest.
+
     Args:
         pool: All training records.
         settings: The settings of `partition`.
         rng: The random stream.
 
     Raises:
-        UserError: As `deal`, or a client got too few records to be trained or scored.
+        UserError: As `deal`, the pool is too small for `records_per_client`, or a client got too
+            few records to be trained or scored.
     """
+    if settings.records_per_client:
+        pool = _drawn(pool, settings, rng)
     start = copy.deepcopy(rng)
     parts = _split(deal(pool.labels, settings, rng), pool.labels, settings, rng)
     for client, (train, validation, test) in parts.items():
@@ -133,6 +139,19 @@ def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str
     for client, (train, validation, test) in parts.items():
         shards[client] = Shard(pool[train], pool[validation], pool[test])
     return shards
+
+
+def _drawn(pool: Images, settings: Partition, rng: np.random.Generator) -> Images:
+    """Returns as many records as all clients together are to get."""
+    wanted = settings.records_per_client * len(settings.clients)
+    if wanted > len(pool):
+        raise UserError(
+            "The 'records_per_client' parameter of partition must be null or at most "
+            f"{len(pool) // len(settings.clients)}, for {len(settings.clients)} clients share "
+            f"{len(pool)} records. Got {settings.records_per_client} instead. (params.yaml)"
+        )
+    chosen, _ = split(pool.labels, [wanted / len(pool)], rng)
+    return pool[chosen]
 
 
 def _split(

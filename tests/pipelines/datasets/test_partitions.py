@@ -249,6 +249,33 @@ def test_shards_cut_the_pool_without_loss_or_overlap(records, small):
             assert len(shard.validation) == pytest.approx(0.1 * size, abs=1.5)
 
 
+def ids_of(dealt) -> list[int]:
+    parts = [(shard.train, shard.validation, shard.test) for shard in dealt.values()]
+    return together(part.ids for shard_parts in parts for part in shard_parts)
+
+
+def test_small_clients_share_so_many_records_on_average_and_classes_keep_their_shares(records):
+    pool = records(1000, Space(4, 4, 1, 4))
+    names = [f"c{number}" for number in range(20)]
+    chosen = block(clients=names, small=None, records_per_client=30, min_records=15)
+    dealt = ids_of(partitions.cut(pool, chosen, rng(1)))
+    assert len(dealt) == len(set(dealt)) == 600
+    counts = np.bincount(pool.labels[dealt], minlength=4)
+    np.testing.assert_allclose(counts, 0.6 * np.bincount(pool.labels, minlength=4), atol=1)
+
+
+def test_as_many_records_per_client_as_there_are_deals_all_of_them(records):
+    pool = records(300, Space(4, 4, 1, 4))
+    chosen = block(small=None, min_records=30)
+    count = len(pool) // len(chosen.clients)
+    assert count * len(chosen.clients) == len(pool)
+    most = chosen.model_copy(update={"records_per_client": count})
+    assert ids_of(partitions.cut(pool, most, rng(1))) == list(range(300))
+    more = chosen.model_copy(update={"records_per_client": count + 1})
+    with pytest.raises(UserError, match=f"null or at most {count}, for .* share 300 records"):
+        partitions.cut(pool, more, rng(1))
+
+
 @pytest.mark.parametrize("scheme", ["dirichlet", "quantity"])
 @pytest.mark.parametrize("small", [None, {"client": "b", "train_records": 7}])
 def test_the_value_that_is_advised_works_and_the_next_does_not(records, scheme, small, monkeypatch):
