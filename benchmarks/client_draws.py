@@ -1,14 +1,15 @@
 """Draws of clients for benchmarks: their shards, what they released, and the models they are handed.
 
-Eight clients get a Dirichlet part of the training images each. Five of them federate: each releases a
-synthetic set within epsilon 10, with noise from the operating system. Three are newcomers, which
-released nothing.
+Clients get a Dirichlet part of the training images each. Some federate: each releases a synthetic set
+within its epsilon, with noise from the operating system. Three are newcomers, which released nothing.
+A regime says how many clients there are, what they hold, and their epsilons.
 """
 
 import hashlib
 import json
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,15 +37,53 @@ from pipelines.training.tensors import State, state_of
 
 NAME = "client_draws"
 GENERATOR = "dp_moments"
-EPSILON = 10.0
 DELTA = 1e-5
 ALPHA = 0.5
-FEDERATED = ("c0", "c1", "c2", "c3", "c4")
 NEWCOMERS = ("n0", "n1", "n2")
 # In development: training images that stand for the global test set.
 HELD_OUT = {"digits": 200}
 USUALLY_HELD_OUT = 5000
 NOISY = ("dpsgd_warm",)
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Describes the clients of a draw.
+
+    Attributes:
+        count: how many federate.
+        records: how many each client has on average, of all three parts; None: all are dealt.
+        least: how many it has at least.
+        epsilons: of the federated clients, in turn.
+        images: how many each releases; None: as the profile says.
+        scored: how many federated clients are scored; None: all.
+    """
+
+    count: int = 5
+    records: int | None = None
+    least: int = 10
+    epsilons: tuple[float, ...] = (10.0,)
+    images: int | None = None
+    scored: int | None = None
+
+    @property
+    def federated(self) -> tuple[str, ...]:
+        """Returns the names of the clients that federate."""
+        return tuple(f"c{number}" for number in range(self.count))
+
+    @property
+    def budgets(self) -> dict[str, float]:
+        """Returns {federated client: its epsilon}."""
+        return dict(zip(self.federated, cycle(self.epsilons)))
+
+
+USUAL = "5"
+REGIMES = {
+    USUAL: Regime(),
+    "mixed": Regime(epsilons=(1.0, 3.0, 5.0, 8.0, 10.0)),
+    "20x600": Regime(count=20, records=600, least=60, images=500, scored=10),
+    "50x200": Regime(count=50, records=200, least=20, images=200, scored=10),
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +94,7 @@ class ClientDraw:
         params: of the project.
         dataset: its name.
         seed: of the draw.
+        regime: what clients there are.
         shards: {client: its private records}.
         sets: {federated client: its released set}.
         everyone: the global test set.
@@ -63,6 +103,7 @@ class ClientDraw:
     params: Params
     dataset: str
     seed: int
+    regime: Regime
     shards: dict[str, Shard]
     sets: dict[str, Images]
     everyone: Images
@@ -85,17 +126,33 @@ class ClientDraw:
     @property
     def records(self) -> dict[str, Images]:
         """Returns {federated client: its private train part}."""
-        return {client: self.shards[client].train for client in FEDERATED}
+        return {client: self.shards[client].train for client in self.regime.federated}
+
+    def own_test(self, client: str) -> Images:
+        """Returns what a client is scored on: its test part, of small clients the validation part, too.
+
+        Nothing is selected on either.
+        """
+        shard = self.shards[client]
+        return concatenate([shard.test, shard.validation]) if self.regime.records else shard.test
 
     @property
     def task(self) -> Task:
         """Returns the task of the federated clients, on their released sets."""
         warps = self.params.profiles[self.dataset].augmentation
-        epsilons = dict.fromkeys(self.sets, EPSILON)
-        return Task(self.sets, self.build, warps, epsilons, seeds.derive(self.seed, NAME))
+        return Task(
+            self.sets, self.build, warps, self.regime.budgets, seeds.derive(self.seed, NAME)
+        )
 
 
-def draw(params: Params, dataset: str, seed: int, train: Images, test: Images | None) -> ClientDraw:
+def draw(
+    params: Params,
+    dataset: str,
+    seed: int,
+    train: Images,
+    test: Images | None,
+    regime: Regime = REGIMES[USUAL],
+) -> ClientDraw:
     """Deals the clients and makes their releases.
 
     Args:
@@ -104,6 +161,7 @@ def draw(params: Params, dataset: str, seed: int, train: Images, test: Images | 
         seed: of the draw.
         train: training images.
         test: the global test set; None: it is held out of the training images.
+        regime: what clients there are.
     """
     rng = np.random.default_rng(seeds.derive(seed, NAME, dataset))
     development = test is None
@@ -112,57 +170,57 @@ def draw(params: Params, dataset: str, seed: int, train: Images, test: Images | 
         count = HELD_OUT.get(dataset, USUALLY_HELD_OUT)
         test = train[rows[:count]]
         train = train[rows[count:]]
-    shards = partitions.cut(train, partition(params), rng)
-    folder = f"{dataset}-{seed}-{conditions(params, dataset)}{'-development' * development}"
-    sets = released_sets(params, dataset, shards, seed, folder)
-    return ClientDraw(params, dataset, seed, shards, sets, test)
+    shards = partitions.cut(train, partition(params, regime), rng)
+    folder = f"{dataset}-{seed}-{conditions(params, dataset, regime)}{'-development' * development}"
+    sets = {}
+    for client, epsilon in regime.budgets.items():
+        path = SCRATCH / NAME / folder / f"{client}.npz"
+        # a later call finds the release again
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            records = shards[client].train
+            images = released(params, dataset, records, seed, epsilon, regime.images)
+            images.save(path)
+        sets[client] = labelled_images.load(path)
+    return ClientDraw(params, dataset, seed, regime, shards, sets, test)
 
 
-def partition(params: Params) -> Partition:
+def partition(params: Params, regime: Regime) -> Partition:
     """Returns how the clients are dealt."""
-    changes = {"scheme": "dirichlet", "alpha": ALPHA, "small": None}
-    clients = [*FEDERATED, *NEWCOMERS]
-    content = {**params.partition.model_dump(), **changes, "clients": clients}
+    content = {
+        **params.partition.model_dump(),
+        "scheme": "dirichlet",
+        "alpha": ALPHA,
+        "small": None,
+        "clients": [*regime.federated, *NEWCOMERS],
+        "records_per_client": regime.records,
+        "min_records": regime.least,
+    }
     return Partition.model_validate(content)
 
 
-def conditions(params: Params, dataset: str) -> str:
+def conditions(params: Params, dataset: str, regime: Regime = REGIMES[USUAL]) -> str:
     """Returns a digest of all that shards and releases follow from, beside the seed and the images."""
     facts = [
-        partition(params).model_dump(),
+        partition(params, regime).model_dump(),
         GENERATOR,
         base.load(GENERATOR).VERSION,
         params.generator(dataset, GENERATOR).model_dump(),
-        params.profiles[dataset].images,
-        EPSILON,
+        regime.images or params.profiles[dataset].images,
+        regime.epsilons,
         DELTA,
     ]
     return hashlib.sha256(json.dumps(standard(facts)).encode()).hexdigest()[:12]
 
 
-def released_sets(
-    params: Params, dataset: str, shards: dict[str, Shard], seed: int, folder: str
-) -> dict[str, Images]:
-    """Returns what the federated clients released. A later call under the same folder finds it again.
-
-    Args:
-        params: of the project.
-        dataset: its name.
-        shards: {client: its private records}.
-        seed: of the draw.
-        folder: names the draw among all others.
-    """
-    sets = {}
-    for client in FEDERATED:
-        path = SCRATCH / NAME / folder / f"{client}.npz"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            released(params, dataset, shards[client].train, seed).save(path)
-        sets[client] = labelled_images.load(path)
-    return sets
-
-
-def released(params: Params, dataset: str, records: Images, seed: int) -> Images:
+def released(
+    params: Params,
+    dataset: str,
+    records: Images,
+    seed: int,
+    epsilon: float,
+    count: int | None = None,
+) -> Images:
     """Releases a client's synthetic set.
 
     Args:
@@ -170,12 +228,14 @@ def released(params: Params, dataset: str, records: Images, seed: int) -> Images
         dataset: its name.
         records: the client's private train part.
         seed: of everything random but the noise.
+        epsilon: of the release.
+        count: how many images; None: as the profile says.
     """
     generator = base.load(GENERATOR)
     space = release.public_space(params.profiles[dataset])
-    plan = generator.plan(params.generator(dataset, GENERATOR), Budget(EPSILON, DELTA), space)
+    plan = generator.plan(params.generator(dataset, GENERATOR), Budget(epsilon, DELTA), space)
     state = generator.fit(records, plan, OsEntropy(), seed=seed)
-    return generator.sample(state, params.profiles[dataset].images, seed)
+    return generator.sample(state, count or params.profiles[dataset].images, seed)
 
 
 def handed_out(clients: ClientDraw, start: str) -> State:
@@ -189,8 +249,10 @@ def handed_out(clients: ClientDraw, start: str) -> State:
 
 
 def noisy(clients: ClientDraw, method: str) -> State:
-    """Trains a model with noise on the federated clients' private records, within EPSILON each."""
-    budgets = {client: Client(epsilon=EPSILON) for client in FEDERATED}
+    """Trains a model with noise on the federated clients' private records, within their epsilons."""
+    budgets = {}
+    for client, epsilon in clients.regime.budgets.items():
+        budgets[client] = Client(epsilon=epsilon)
     privacy = clients.params.privacy.model_copy(update={"delta": DELTA, "noise": "os_entropy"})
     changes = {"clients": budgets, "privacy": privacy, "seed": clients.seed}
     params = clients.params.model_copy(update=changes)

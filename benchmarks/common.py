@@ -50,8 +50,14 @@ def show(rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:
 
 
 def keep(name: str, rows: list[dict], **summary) -> None:
-    """Stores the rows and the summary of a benchmark, in place of earlier ones."""
-    write_text(RESULTS / f"{name}.json", json.dumps({**summary, "rows": rows}, indent=1) + "\n")
+    """Stores the rows and the summary of a benchmark, in place of earlier ones. A row is a line."""
+    parts = []
+    for key, value in {**summary, "rows": rows}.items():
+        text = json.dumps(value)
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        parts.append(f"{json.dumps(key)}: {text}")
+    write_text(RESULTS / f"{name}.json", "{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def kept(name: str) -> list[dict]:

@@ -3,6 +3,10 @@
     python -m benchmarks.personalisation --images ../shared/datasets            # hours; resumes
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
     python -m benchmarks.personalisation --development --datasets digits        # 100 to 102, no test image
+    python -m benchmarks.personalisation --regimes mixed 20x600 50x200 --starts pppfl --recipes replay
+
+Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600` twenty
+with 600 records on average, and `50x200` fifty with 200 (`client_draws.REGIMES`).
 
 Newcomers label 0 to 250 of their records; federated clients have all theirs (`client_draws`). With 0
 labels the model is read as it is handed out. Training alone, the start `random` with the recipe
@@ -22,6 +26,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +35,7 @@ from torch import nn
 from tqdm import tqdm
 
 from benchmarks import client_draws
-from benchmarks.client_draws import FEDERATED, NEWCOMERS, NOISY, ClientDraw
+from benchmarks.client_draws import NEWCOMERS, NOISY, REGIMES, USUAL, ClientDraw
 from benchmarks.common import RESULTS, cells, cpu_seconds, has, keep, show, without
 from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
@@ -52,7 +57,7 @@ ALONE_RECIPE = "alone"
 STARTS = ("pppfl", "pooled", "fedavg", "pppfl_paper", "dpsgd_warm")
 RECIPES = ("replay", "prior", "plain")
 NOTHING = "0"
-COLUMNS = ("dataset", "labels", "start", "recipe")
+COLUMNS = ("regime", "dataset", "labels", "start", "recipe")
 KEY = (*COLUMNS, "seed", "client")
 LABELS = (NOTHING, "1", "8", "16", "32", "64", "250", ALL)
 
@@ -108,7 +113,7 @@ def tuned(
 
 def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
     """Returns the accuracy on the client's own test part, and by both read-outs on the global one."""
-    own = clients.shards[client].test
+    own = clients.own_test(client)
     everyone = clients.everyone
     return {
         "own": _accuracy(personal.predict(own), own),
@@ -121,9 +126,9 @@ def _accuracy(predicted: np.ndarray, data: Images) -> float:
     return float(np.mean(predicted == data.labels))
 
 
-def conditions(params: config.Params, dataset: str) -> str:
+def conditions(params: config.Params, dataset: str, regime: str) -> str:
     """Returns a digest of all settings that a cell follows from."""
-    blocks = [client_draws.conditions(params, dataset)]
+    blocks = [client_draws.conditions(params, dataset, REGIMES[regime])]
     for name in ("fine_tune", "new_clients", *map(methods.block, STARTS)):
         blocks.append(params.training(dataset, name).model_dump())
     profile = params.profiles[dataset].model_dump()
@@ -132,7 +137,12 @@ def conditions(params: config.Params, dataset: str) -> str:
 
 
 def wanted(
-    dataset: str, seed: int, starts: list[str], recipes: list[str], labels: list[str]
+    dataset: str,
+    seed: int,
+    starts: list[str],
+    recipes: list[str],
+    labels: list[str],
+    regime: str = USUAL,
 ) -> list[dict]:
     """Returns the keys of all cells of one draw, those of training alone first.
 
@@ -142,7 +152,10 @@ def wanted(
         starts: the models that clients are handed.
         recipes: what clients do with them.
         labels: numbers of labels of newcomers, and `all` for federated clients.
+        regime: what clients there are.
     """
+    draw = {"regime": regime, "dataset": dataset, "seed": seed}
+    federated = REGIMES[regime].federated[: REGIMES[regime].scored]
     ways = [(ALONE, ALONE_RECIPE)]
     for start in starts:
         ways += [(start, recipe) for recipe in recipes]
@@ -152,9 +165,9 @@ def wanted(
             # no recipe has begun: one name for all of them, and an untrained model guesses
             if count == NOTHING and (start == ALONE or recipe != RECIPES[0]):
                 continue
-            for client in FEDERATED if count == ALL else NEWCOMERS:
-                key = {"dataset": dataset, "seed": seed, "start": start, "recipe": recipe}
-                keys.append({**key, "labels": count, "client": client})
+            for client in federated if count == ALL else NEWCOMERS:
+                way = {"start": start, "recipe": recipe, "labels": count}
+                keys.append({**draw, **way, "client": client})
     return keys
 
 
@@ -222,7 +235,10 @@ def _spread(group: list[dict], figure: str) -> float | None:
 
 
 def _less_local(group: list[dict], alone: dict[tuple, dict]) -> dict[str, float | None]:
-    """Returns the paired differences to training alone; None where nobody can train, without labels."""
+    """Returns the paired differences to training alone; None where nobody can train, without labels.
+
+    Beside them stands in how many cells the difference is above zero.
+    """
     figures = {}
     for figure, name in (("own", "own_less_local"), ("global", "global_less_local_prior_off")):
         differences = []
@@ -231,6 +247,7 @@ def _less_local(group: list[dict], alone: dict[tuple, dict]) -> dict[str, float 
                 differences.append(cell[figure] - alone[_client(cell)][figure])
         figures[name] = float(np.mean(differences)) if differences else None
         figures[f"worst_{name}"] = min(differences, default=None)
+        figures[f"{figure}_cells_above"] = sum(difference > 0 for difference in differences)
     return figures
 
 
@@ -241,7 +258,7 @@ def _way(cell: dict) -> tuple:
 
 def _client(cell: dict) -> tuple:
     """Returns what two cells must share to be compared."""
-    return tuple(cell[column] for column in ("dataset", "seed", "client", "labels"))
+    return tuple(cell[column] for column in ("regime", "dataset", "seed", "client", "labels"))
 
 
 def main() -> None:
@@ -254,6 +271,7 @@ def main() -> None:
     parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=STARTS)
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=RECIPES)
     parser.add_argument("--labels", nargs="+", default=list(LABELS), choices=LABELS)
+    parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--development", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -262,26 +280,30 @@ def main() -> None:
     chosen_seeds = arguments.seeds
     if arguments.development:
         chosen_seeds = [DEVELOPMENT_SEED + seed for seed in arguments.seeds]
-    settings = {dataset: conditions(params, dataset) for dataset in DATASETS}
-    done = current(name, settings)
-    draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
-    for seed, dataset, train, test in draws:
-        keys = wanted(dataset, seed, arguments.starts, arguments.recipes, arguments.labels)
-        missing = [key for key in keys if not any(has(cell, key) for cell in done)]
-        if not missing:
-            continue
-        clients = client_draws.draw(
-            params, dataset, seed, train, None if arguments.development else test
-        )
-        for cell in measured(clients, missing):
-            add(name, {**cell, "settings": settings[dataset]})
+    settings = {}
+    for regime, dataset in product(REGIMES, DATASETS):
+        settings[regime, dataset] = conditions(params, dataset, regime)
+    for regime in arguments.regimes:
+        done = current(name, settings)
+        draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
+        for seed, dataset, train, test in draws:
+            keys = wanted(
+                dataset, seed, arguments.starts, arguments.recipes, arguments.labels, regime
+            )
+            missing = [key for key in keys if not any(has(cell, key) for cell in done)]
+            if not missing:
+                continue
+            held_out = None if arguments.development else test
+            clients = client_draws.draw(params, dataset, seed, train, held_out, REGIMES[regime])
+            for cell in measured(clients, missing):
+                add(name, {**cell, "settings": settings[regime, dataset]})
     show(summary(current(name, settings)))
 
 
 def add(name: str, cell: dict) -> None:
     """Stores a cell in place of an older one of the same key. Several calls may run at once.
 
-    Cells of the same data set under other settings go: a row would mix both.
+    Cells of the same regime and data set under other settings go: a row would mix both.
     """
     SCRATCH.mkdir(exist_ok=True)
     with open(SCRATCH / f"{name}.lock", "w") as lock:
@@ -294,7 +316,8 @@ def add(name: str, cell: dict) -> None:
 
 
 def _fits(other: dict, cell: dict) -> bool:
-    return other["dataset"] != cell["dataset"] or other["settings"] == cell["settings"]
+    same = all(other[column] == cell[column] for column in ("regime", "dataset"))
+    return not same or other["settings"] == cell["settings"]
 
 
 def stored(name: str) -> list[dict]:
@@ -303,9 +326,13 @@ def stored(name: str) -> list[dict]:
     return json.loads(path.read_text())["cells"] if path.exists() else []
 
 
-def current(name: str, settings: dict[str, str]) -> list[dict]:
-    """Returns the cells that were measured under these settings, {data set: their digest}."""
-    return [cell for cell in stored(name) if cell["settings"] == settings[cell["dataset"]]]
+def current(name: str, settings: dict[tuple[str, str], str]) -> list[dict]:
+    """Returns the cells that were measured under these settings, {(regime, data set): digest}."""
+    measured_now = []
+    for cell in stored(name):
+        if cell["settings"] == settings[cell["regime"], cell["dataset"]]:
+            measured_now.append(cell)
+    return measured_now
 
 
 if __name__ == "__main__":

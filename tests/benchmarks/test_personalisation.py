@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from benchmarks import client_draws, personalisation
-from benchmarks.client_draws import FEDERATED, NEWCOMERS
+from benchmarks import client_draws, common, personalisation
+from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
 from pipelines.training.tensors import state_of
 
+FEDERATED = REGIMES[USUAL].federated
+
 
 def cell(start: str, client: str, own: float, everywhere: float, seed: int = 0) -> dict:
-    key = {"dataset": "digits", "seed": seed, "labels": "8", "client": client}
+    key = {"regime": USUAL, "dataset": "digits", "seed": seed, "labels": "8", "client": client}
     recipe = "plain" if start == "random" else "replay"
     return {**key, "start": start, "recipe": recipe, "own": own, "global": everywhere}
 
@@ -31,6 +33,7 @@ def test_differences_to_training_alone_are_paired_by_client_and_seed():
     assert pooled["worst_own_less_local"] == pytest.approx(-0.05)
     assert pooled["global_less_local_prior_off"] == pytest.approx((0.5 + 0.5 + 0.7) / 3)
     assert (pooled["seeds"], pooled["cells"]) == (2, 3)
+    assert (pooled["own_cells_above"], pooled["global_cells_above"]) == (2, 3)
 
 
 def test_newcomers_have_few_labels_and_federated_clients_all():
@@ -40,6 +43,26 @@ def test_newcomers_have_few_labels_and_federated_clients_all():
     }
     assert clients == {"8": set(NEWCOMERS), "all": set(FEDERATED)}
     assert len(keys) == 3 * (3 + 5)
+
+
+def test_a_regime_of_many_clients_scores_the_first_of_them():
+    keys = personalisation.wanted("mnist", 0, ["pooled"], ["replay"], ["all"], "50x200")
+    assert {key["client"] for key in keys} == {f"c{number}" for number in range(10)}
+    budgets = REGIMES["mixed"].budgets
+    assert list(budgets.values()) == [1.0, 3.0, 5.0, 8.0, 10.0]
+
+
+def test_cells_of_another_regime_or_data_set_are_left_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(personalisation, "SCRATCH", tmp_path)
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(personalisation, "RESULTS", tmp_path)
+    first = {**cell("pooled", "n0", 0.5, 0.5), "settings": "old"}
+    other = {**first, "regime": "mixed"}
+    again = {**first, "client": "n1", "settings": "new"}
+    for measured in (first, other, again):
+        personalisation.add("table", measured)
+    assert personalisation.stored("table") == [other, again]
+    assert len(common.kept("table")) == 2
 
 
 def test_training_alone_is_measured_first_whatever_is_asked_for():
