@@ -4,7 +4,7 @@ The classes of the clients' sets together are as frequent as at the clients. A m
 everybody must not learn that, so every class is drawn equally often.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,10 @@ from pipelines.config.training import Pooled
 from pipelines.datasets.labelled_images import Images, concatenate, first_of_each_class
 from pipelines.training.augmentation import warp
 from pipelines.training.tensors import tensors
+
+
+# Batches that are drawn and warped at once: of small images a batch alone is mostly overhead.
+AT_ONCE = 16
 
 
 class Pool:
@@ -55,6 +59,20 @@ class Pool:
         if self.augmentation:
             images = warp(images, self.augmentation, stream)
         return images, self.labels[rows]
+
+    def batches(
+        self, count: int, steps: int, stream: torch.Generator
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yields a batch for each step, as `draw` makes them.
+
+        Args:
+            count: How many images a batch has.
+            steps: How many batches there are.
+            stream: The random numbers.
+        """
+        for first in range(0, steps, AT_ONCE):
+            images, labels = self.draw(count * min(AT_ONCE, steps - first), stream)
+            yield from zip(images.split(count), labels.split(count))
 
 
 def released_images(sets: Mapping[str, Images], per_class: int | None = None) -> Images | None:
@@ -98,13 +116,12 @@ def fit(model: nn.Module, pool: Pool, settings: Pooled, seed: int) -> None:
         seed: Of all draws.
     """
     stream = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, settings.learning_rate, total_steps=settings.steps
     )
     model.train()
-    for _ in range(settings.steps):
-        images, labels = pool.draw(settings.batch, stream)
+    for images, labels in pool.batches(settings.batch, settings.steps, stream):
         loss = F.cross_entropy(model(images), labels)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()

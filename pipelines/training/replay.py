@@ -100,16 +100,24 @@ def fit(
     offset = torch.as_tensor(prior).to(on)
     anchor = [parameter.detach().clone() for parameter in model.parameters()]
     stream = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, fused=True)
     share = schedule.synthetic_share if pool else 0.0
+    released = iter(())
+    if share:
+        released = pool.batches(schedule.synthetic_batch, schedule.steps, stream)
     model.train()
     for step, rows in enumerate(_batches(len(labels), settings.batch, schedule.steps, stream)):
-        loss = (1 - share) * F.cross_entropy(model(images[rows]) + offset, labels[rows])
         if share:
-            synthetic, classes = pool.draw(schedule.synthetic_batch, stream)
-            loss = loss + share * F.cross_entropy(model(synthetic), classes)
-        elif settings.proximal:
-            loss = loss + settings.proximal / 2 * _squared_distance(model, anchor)
+            synthetic, classes = next(released)
+            # one pass for both: of small images a pass alone is mostly overhead
+            outputs = model(torch.cat([images[rows], synthetic]))
+            private = F.cross_entropy(outputs[: len(rows)] + offset, labels[rows])
+            public = F.cross_entropy(outputs[len(rows) :], classes)
+            loss = (1 - share) * private + share * public
+        else:
+            loss = F.cross_entropy(model(images[rows]) + offset, labels[rows])
+            if settings.proximal:
+                loss = loss + settings.proximal / 2 * _squared_distance(model, anchor)
         if schedule.cosine:
             turn = math.pi * step / schedule.steps
             optimiser.param_groups[0]["lr"] = schedule.learning_rate * (1 + math.cos(turn)) / 2
