@@ -26,6 +26,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -54,6 +55,8 @@ ALL = "all"
 DEVELOPMENT_SEED = 100
 ALONE = "random"
 ALONE_RECIPE = "alone"
+# The control of a mean: two models that were trained alone.
+PAIR = "pair"
 STARTS = ("pppfl", "pooled", "fedavg", "pppfl_paper", "dpsgd_warm")
 RECIPES = ("replay", "prior", "plain")
 NOTHING = "0"
@@ -76,7 +79,8 @@ def tuned(
         clients: the draw.
         initial: the weights handed out.
         key: names the cell: its start, client, labels and recipe. `prior` trains nothing, `plain`
-            trains on the records alone, `replay` on both, `alone` as `replay` and on the records alone.
+            trains on the records alone, `replay` on both, `alone` as `replay` and on the records alone,
+            and `pair` two of these, of which the mean counts on own images.
         records: the client's labelled records.
         pool: all released images, or None.
         beside: {(client, labels): the model that the client trains alone}, filled here: the recipe's
@@ -95,7 +99,8 @@ def tuned(
         new_clients.adapt(model, records, params.training(clients.dataset, "new_clients"))
         return prior_off(model, prior)
     settings = params.training(clients.dataset, "fine_tune")
-    chosen = settings.model_copy(update={"recipe": key["recipe"]})
+    recipe = ALONE_RECIPE if key["recipe"] == PAIR else key["recipe"]
+    chosen = settings.model_copy(update={"recipe": recipe})
     seed = seeds.derive(clients.seed, key["client"])
 
     def alone() -> nn.Module:
@@ -108,7 +113,10 @@ def tuned(
     personal, _ = fine_tuning.fine_tuned(
         model, labelled_shard, chosen, seed=seed, build=clients.build, pool=pool, alone=alone
     )
-    return personal if key["recipe"] == "replay" else prior_off(model, prior)
+    if recipe == "replay":
+        return personal
+    single = prior_off(model, prior)
+    return replace(single, alone=alone()) if key["recipe"] == PAIR else single
 
 
 def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
@@ -156,7 +164,7 @@ def wanted(
     """
     draw = {"regime": regime, "dataset": dataset, "seed": seed}
     federated = REGIMES[regime].federated[: REGIMES[regime].scored]
-    ways = [(ALONE, ALONE_RECIPE)]
+    ways = [(ALONE, ALONE_RECIPE), (ALONE, PAIR)]
     for start in starts:
         ways += [(start, recipe) for recipe in recipes]
     keys = []
@@ -164,6 +172,9 @@ def wanted(
         for count in labels:
             # no recipe has begun: one name for all of them, and an untrained model guesses
             if count == NOTHING and (start == ALONE or recipe != RECIPES[0]):
+                continue
+            # the recipe takes a mean where there are many labels
+            if recipe == PAIR and count != ALL:
                 continue
             for client in federated if count == ALL else NEWCOMERS:
                 way = {"start": start, "recipe": recipe, "labels": count}
@@ -207,7 +218,7 @@ def labelled(clients: ClientDraw, client: str, count: str) -> Images:
 
 def summary(cells: list[dict]) -> list[dict]:
     """Returns the table: means over clients and seeds, and paired differences to training alone."""
-    alone = {_client(cell): cell for cell in cells if cell["start"] == ALONE}
+    alone = {_client(cell): cell for cell in cells if cell["recipe"] == ALONE_RECIPE}
     rows = []
     for way in dict.fromkeys(_way(cell) for cell in cells):
         group = [cell for cell in cells if _way(cell) == way]

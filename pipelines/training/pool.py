@@ -16,7 +16,6 @@ from pipelines.datasets.labelled_images import Images, concatenate, first_of_eac
 from pipelines.training.augmentation import warp
 from pipelines.training.tensors import tensors
 
-
 # Batches that are drawn and warped at once: of small images a batch alone is mostly overhead.
 AT_ONCE = 16
 

@@ -14,7 +14,7 @@ FEDERATED = REGIMES[USUAL].federated
 
 def cell(start: str, client: str, own: float, everywhere: float, seed: int = 0) -> dict:
     key = {"regime": USUAL, "dataset": "digits", "seed": seed, "labels": "8", "client": client}
-    recipe = "plain" if start == "random" else "replay"
+    recipe = "alone" if start == "random" else "replay"
     return {**key, "start": start, "recipe": recipe, "own": own, "global": everywhere}
 
 
@@ -42,7 +42,9 @@ def test_newcomers_have_few_labels_and_federated_clients_all():
         label: {key["client"] for key in keys if key["labels"] == label} for label in ("8", "all")
     }
     assert clients == {"8": set(NEWCOMERS), "all": set(FEDERATED)}
-    assert len(keys) == 3 * (3 + 5)
+    assert len(keys) == 3 * (3 + 5) + 5
+    controls = [key for key in keys if key["recipe"] == "pair"]
+    assert {key["labels"] for key in controls} == {"all"}
 
 
 def test_a_regime_of_many_clients_scores_the_first_of_them():
@@ -101,6 +103,19 @@ def test_a_release_is_found_again_and_never_under_other_settings(clients):
     for client in FEDERATED:
         assert np.array_equal(first.sets[client].images, again.sets[client].images)
         assert not np.array_equal(first.sets[client].images, other.sets[client].images)
+
+
+def test_the_control_of_a_mean_is_two_models_trained_alone(clients):
+    drawn = clients(config.load())
+    key = {"client": "c0", "labels": "all", "start": "random", "recipe": "pair"}
+    records = personalisation.labelled(drawn, "c0", "all")
+    initial = client_draws.handed_out(drawn, "random")
+    beside = {}
+    personal = personalisation.tuned(drawn, initial, key, records, drawn.pool, beside)
+    assert personal.alone is beside["c0", "all"]
+    assert not personal.at_home.any() and personal.elsewhere.any()
+    first, second = state_of(personal.model), state_of(personal.alone)
+    assert any(not np.array_equal(first[name], second[name]) for name in first)
 
 
 @pytest.mark.parametrize("recipe", ["plain", "replay", "prior", "alone"])
