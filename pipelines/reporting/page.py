@@ -22,6 +22,7 @@ from pipelines.reporting import (
     epsilon_plot,
     findings,
     formatting,
+    gains,
     new_clients,
     new_clients_plot,
     plots,
@@ -30,6 +31,8 @@ from pipelines.reporting import (
 )
 
 TEMPLATES = Path(__file__).parent
+# With more clients than these, what there is of each is folded.
+MANY = 10
 
 
 def write(folder: Path, params: Params) -> list[dict]:
@@ -66,7 +69,8 @@ def render(params: Params, reports: list[dict]) -> str:
     for report in reports:
         facts = findings.facts(report["summary"])
         warnings = findings.warnings(report["summary"])
-        views.append({**report, "facts": facts, "warnings": warnings})
+        worth = gains.sentences(report["summary"], params.synthesis.generators)
+        views.append({**report, "facts": facts, "warnings": warnings, "worth": worth})
     return template.render(params=params, reports=views, not_covered=NOT_COVERED)
 
 
@@ -128,6 +132,7 @@ def _environment() -> Environment:
         "other_metrics": other_metrics,
         "image_metrics": image_quality.on_pages,
         "UPPER_BOUND": findings.UPPER_BOUND,
+        "MANY": MANY,
     }
     return environment
 

@@ -51,10 +51,12 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
     """Returns a method's figures over clients, each client counting alike.
 
     They are before and after fine-tuning at home; `global` is the test set that all share.
+    `clients_elsewhere` is each client's accuracy there, read without its own class shares.
     """
     results = run["results"][name]
     after = {}
     accuracies = {}
+    elsewhere = {}
     before = []
     global_before = []
     global_after = []
@@ -62,6 +64,7 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         scored = results["clients"][client]
         after[client] = scored["after"]
         accuracies[client] = scored["after"]["accuracy"]
+        elsewhere[client] = scored.get("global_prior_off", scored["global_after"])
         before.append(scored["before"]["accuracy"])
         global_before.append(scored["global_before"])
         global_after.append(scored["global_after"])
@@ -85,6 +88,7 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         **{field: run["costs"][name].get(field) for field in COST},
         "lost": run["costs"][name].get("lost", {}),
         "clients": accuracies,
+        "clients_elsewhere": elsewhere,
     }
 
 
