@@ -10,6 +10,8 @@ from project import CANARY
 from ruamel.yaml import YAML
 
 from pipelines import config
+from pipelines.federation.home import personal
+from pipelines.files import read_arrays
 from pipelines.guard import checks
 
 PARENTS = {
@@ -139,6 +141,39 @@ def test_nothing_private_reaches_a_remote(built, tmp_path):
     assert all(
         contains_canary(path.read_bytes()) for path in private
     )  # and the canary is where it should be
+
+
+def secrets_at_home(project) -> dict[str, bytes]:
+    """Returns the bytes of each personal model's class shares and weights, by where they stand."""
+    secrets = {}
+    for path in sorted((project.path / "models/private").rglob("c?.safetensors")):
+        for name, array in read_arrays(path).items():
+            # a read-out that adds nothing is no secret
+            if array.size > 1 and array.any():
+                secrets[f"{path.relative_to(project.path)} {name}"] = array.tobytes()
+    return secrets
+
+
+def test_personal_models_and_class_shares_stay_at_home(built, tmp_path):
+    secrets = secrets_at_home(built)
+    priors = [place for place in secrets if place.endswith(personal.AT_HOME)]
+    assert any("personal/own/dp_moments/pppfl-dp_moments/c0" in place for place in priors)
+    remote = tmp_path / "remote"
+    built.dvc("remote", "add", "-d", "-f", "homes", str(remote))
+    built.dvc("push", "--run-cache")
+    built.dvc("remote", "remove", "homes")
+    leaving = {str(path): path.read_bytes() for path in remote.rglob("*") if path.is_file()}
+    for folder in ("models/initial", "data/synthetic"):
+        for path in (built.path / folder).rglob("*"):
+            if path.is_file():
+                leaving[str(path)] = path.read_bytes()
+    leaving |= staged_blobs(built)
+    assert len(leaving) > 30
+    for where, blob in leaving.items():
+        assert not [place for place, secret in secrets.items() if secret in blob], where
+    # the scan finds them where they are
+    place = priors[0]
+    assert secrets[place] in (built.path / place.split()[0]).read_bytes()
 
 
 def private_hashes(project) -> set[str]:
