@@ -103,20 +103,26 @@ def tuned(
     chosen = settings.model_copy(update={"recipe": recipe})
     seed = seeds.derive(clients.seed, key["client"])
 
-    def alone() -> nn.Module:
-        place = (key["client"], key["labels"])
-        if place not in beside:
-            trained = fine_tuning.trained_alone(clients.build, records, settings.replay, seed)
-            beside[place] = trained
-        return beside[place]
-
     personal, _ = fine_tuning.fine_tuned(
-        model, labelled_shard, chosen, seed=seed, build=clients.build, pool=pool, alone=alone
+        model,
+        labelled_shard,
+        chosen,
+        seed=seed,
+        build=clients.build,
+        pool=pool,
+        alone=beside.get((key["client"], key["labels"])) if recipe == "replay" else None,
     )
+    if personal.alone:
+        beside[key["client"], key["labels"]] = personal.alone
     if recipe == "replay":
         return personal
     single = prior_off(model, prior)
-    return replace(single, alone=alone()) if key["recipe"] == PAIR else single
+    if key["recipe"] != PAIR:
+        return single
+    second = clients.build()
+    replay.fit_alone(second, records, settings.replay, seeds.derive(seed, "alone"))
+    beside[key["client"], key["labels"]] = second
+    return replace(single, alone=second)
 
 
 def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:

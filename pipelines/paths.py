@@ -101,6 +101,11 @@ def personal(dataset: str, name: str) -> Path:
     return Path("models/private/personal") / dataset / name
 
 
+def alone(dataset: str) -> Path:
+    """Returns the private folder of the models that clients trained alone."""
+    return Path("models/private/alone") / dataset
+
+
 def baseline(dataset: str, algorithm: str) -> Path:
     """Returns the private folder of a baseline's results."""
     return Path("models/private/baselines") / dataset / algorithm

@@ -11,7 +11,7 @@ from pipelines.config import Params
 from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import health
-from pipelines.federation.home import fine_tuning, results
+from pipelines.federation.home import alone, fine_tuning, results
 from pipelines.files import new_folder, read_json, require
 from pipelines.training import classifier
 from pipelines.training.pool import Pool
@@ -34,14 +34,17 @@ def run(params: Params, dataset: str, generator: str) -> None:
     state = _read(folder / health.FILE, "collapsed", "why")
     cost_file = paths.cost(dataset, generator) / paths.COST
     cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
+    build = partial(classifier.new, profile, 0, device(params.device))
+    models_alone, _ = alone.at_hand(params, dataset, build)
     tuned = fine_tuning.through_rounds(
         results.load_models(folder / "rounds.safetensors"),
         shards.read_all(dataset, list(params.clients), profile),
         labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
-        build=partial(classifier.new, profile, 0, device(params.device)),
+        build=build,
         settings=settings,
         seed=seeds.derive(params.seed, "fine_tune", dataset),
         pool=_pool(params, dataset, folder),
+        alone=models_alone,
     )
     method = f"pppfl/{generator}"
     summary = {**tuned.summary, **privacy, "health": state}

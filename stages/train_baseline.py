@@ -20,7 +20,7 @@ from pipelines.federation import baselines, health
 from pipelines.federation.core.rounds import History
 from pipelines.federation.core.task import Task, of_clients
 from pipelines.federation.engine import on_synthetic
-from pipelines.federation.home import fine_tuning, results
+from pipelines.federation.home import alone, fine_tuning, results
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder
 from pipelines.training.pool import released_pool
@@ -52,6 +52,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
             on = device(params.device)
             pool = released_pool(released, profile.augmentation, on, per_class)
             network = _network(params, dataset, algorithm, generator)
+            fine_tune = _fine_tuning(params, dataset, algorithm)
+            models_alone, seconds_alone = alone.at_hand(params, dataset, task.build)
             reported = baselines.trained(algorithm, task, settings, network, checkpoints)
             for name, trained in reported.items():
                 tuned = fine_tuning.from_each_own(
@@ -59,10 +61,14 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                     client_shards,
                     global_test,
                     build=task.build,
-                    settings=_fine_tuning(params, dataset, algorithm),
+                    settings=fine_tune,
                     seed=seeds.derive(params.seed, "fine_tune", dataset),
                     pool=pool,
+                    alone=models_alone,
                 )
+                seconds = tuned.seconds
+                if fine_tune.recipe == "alone" and models_alone:
+                    seconds = seconds_alone
                 verdict = _health(dataset, algorithm, task, settings, trained)
                 method = f"{name}/{generator}" if generator else name
                 results.save_method(
@@ -72,7 +78,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                     tuned.curve,
                     tuned.personal,
                     correct=tuned.correct,
-                    cost={**trained.cost, "seconds_at_home": tuned.seconds},
+                    cost={**trained.cost, "seconds_at_home": seconds},
                 )
                 print(f"{dataset} {method}: {results.line(tuned.summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")

@@ -9,7 +9,7 @@ from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation import noisy_training
 from pipelines.federation.engine import networked
-from pipelines.federation.home import fine_tuning, results
+from pipelines.federation.home import alone, fine_tuning, results
 from pipelines.federation.noisy_run import NoisyRun
 from pipelines.federation.run_spec import RunSpec
 from pipelines.files import new_folder
@@ -44,6 +44,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         build=noisy.build,
         settings=params.training(dataset, "fine_tune"),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
+        alone=alone.at_hand(params, dataset, noisy.build)[0],
         first=cost["rounds"],
     )
     cost["seconds_at_home"] = tuned.seconds

@@ -122,6 +122,7 @@ STAGES = (
     "export_synthetic",
     "check_quality",
     "meta_train",
+    "train_alone",
     "fine_tune",
 )
 BESIDE = ("new_clients", "train_baseline", "train_dp_baseline", "report")

@@ -233,6 +233,7 @@ def warmed() -> None:
     import stages.meta_train
     import stages.new_clients
     import stages.report
+    import stages.train_alone
     import stages.train_baseline
     import stages.train_dp_baseline
     import stages.train_generator  # noqa: F401

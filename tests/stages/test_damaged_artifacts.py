@@ -27,6 +27,7 @@ def made(_checkout, tmp_path_factory):
     with contextlib.chdir(path):
         call("check_quality", "c0")
         call("meta_train")
+        call("train_alone")
         call("fine_tune")
     return path
 
@@ -37,7 +38,7 @@ def call(stage: str, *client: str) -> None:
     )
 
 
-GENERATORS_OF = {"partition": []}
+GENERATORS_OF = {"partition": [], "train_alone": []}
 SHARD, SYNTHETIC = paths.shards("own") / "c0", paths.synthetic("own", "c0", GENERATOR)
 INITIAL = paths.initial("own", GENERATOR)
 TEST = paths.prepared("own") / "test.npz"
@@ -62,8 +63,11 @@ READS = {  # stage and client: (files it reads, the folder it writes)
         paths.quality("own", "c0", GENERATOR),
     ),
     ("meta_train",): ([SYNTHETIC / "images.npz", SYNTHETIC / "card.json"], INITIAL),
+    ("train_alone",): ([SHARD / "train.npz"], paths.alone("own")),
     ("fine_tune",): (
         [
+            paths.alone("own") / "c0.safetensors",
+            paths.alone("own") / "cost.json",
             INITIAL / "rounds.safetensors",
             INITIAL / "privacy.json",
             paths.cost("own", GENERATOR) / "cost.json",

@@ -1,7 +1,7 @@
 """Fine-tunes a method's models at the clients and scores them: every method alike. All of it is private."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, logits, tensors, with_state
 
 Build = Callable[[], nn.Module]
-Alone = Callable[[], nn.Module]
 
 
 class Homes(NamedTuple):
@@ -67,6 +66,7 @@ def at_home(
     settings: FineTune,
     seed: int,
     pool: Pool | None = None,
+    alone: Mapping[str, nn.Module] | None = None,
 ) -> Homes:
     """Fine-tunes each client's initial model on its private records, by the recipe of the settings.
 
@@ -80,6 +80,7 @@ def at_home(
         settings: the recipe, and what it needs.
         seed: of the batches; each client's own is derived from it.
         pool: all released images, for `replay`; None where a method has none.
+        alone: {client: the model that it trained alone}, as `fine_tuned` uses it.
     """
     results = {}
     personal = {}
@@ -92,7 +93,13 @@ def at_home(
         before = scores(model, shard.test)
         started = time.perf_counter()
         tuned, facts = fine_tuned(
-            model, shard, settings, seed=seeds.derive(seed, client), build=build, pool=pool
+            model,
+            shard,
+            settings,
+            seed=seeds.derive(seed, client),
+            build=build,
+            pool=pool,
+            alone=alone[client] if alone else None,
         )
         seconds += time.perf_counter() - started
         predicted = tuned.predict(shard.test)
@@ -118,7 +125,7 @@ def fine_tuned(
     seed: int,
     build: Build,
     pool: Pool | None,
-    alone: Alone | None = None,
+    alone: nn.Module | None = None,
 ) -> tuple[Personal, dict[str, int]]:
     """Fine-tunes one model in place, by the recipe of the settings.
 
@@ -129,15 +136,18 @@ def fine_tuned(
         seed: of the batches.
         build: makes a fresh network, for a client that trains one alone beside.
         pool: all released images, or None.
-        alone: as of `replayed`.
+        alone: the model that the client trained alone. With `replay` it is the second of a mean,
+            and with `alone` the result. None: it is trained here.
 
     Returns:
         The client's own model, and {"epochs"} or {"steps"} that were taken.
     """
     classes = _classes(model, shard.train)
     if settings.recipe == "alone":
-        steps = replay.fit_alone(model, shard.train, settings.replay, seed)
-        return plain(model, classes), {"steps": steps}
+        steps = replay.schedule_of(settings.replay, len(shard.train)).steps
+        if not alone:
+            replay.fit_alone(model, shard.train, settings.replay, seed)
+        return plain(alone or model, classes), {"steps": steps}
     if settings.recipe == "replay":
         personal, steps = replayed(
             model, shard.train, settings.replay, seed=seed, build=build, pool=pool, alone=alone
@@ -164,7 +174,7 @@ def replayed(
     seed: int,
     build: Build,
     pool: Pool | None,
-    alone: Alone | None = None,
+    alone: nn.Module | None = None,
 ) -> tuple[Personal, int]:
     """Trains one model in place by the recipe `replay`, and beside it one alone where it asks for that.
 
@@ -175,8 +185,8 @@ def replayed(
         seed: of the batches.
         build: makes a fresh network.
         pool: all released images, or None.
-        alone: gives the model that the client trains alone, where several models of a client need the
-            same one; None: it is trained here.
+        alone: the model that the client trained alone; None: it is trained here, where the
+            settings ask for it.
 
     Returns:
         The client's own model, and the steps that it took.
@@ -185,22 +195,10 @@ def replayed(
     steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
     if not replay.schedule_of(settings, len(records)).mean_with_local:
         return balanced(model, prior), steps
-    beside = alone() if alone else trained_alone(build, records, settings, seed)
-    return balanced(model, prior, beside), steps
-
-
-def trained_alone(build: Build, records: Images, settings: Replay, seed: int) -> nn.Module:
-    """Returns the model that a client trains on its records alone, beside the one of the recipe.
-
-    Args:
-        build: makes a fresh network.
-        records: the client's labelled records.
-        settings: of the recipe.
-        seed: of the client; the batches of this model are its own.
-    """
-    model = build()
-    replay.fit_alone(model, records, settings, seeds.derive(seed, "alone"))
-    return model
+    if not alone:
+        alone = build()
+        replay.fit_alone(alone, records, settings, seeds.derive(seed, "alone"))
+    return balanced(model, prior, alone), steps
 
 
 def _other_read_out(
@@ -266,6 +264,7 @@ def from_each_own(
     settings: FineTune,
     seed: int,
     pool: Pool | None = None,
+    alone: Mapping[str, nn.Module] | None = None,
     first: int = 0,
 ) -> Outcome:
     """Fine-tunes the last round's models, which is the result, and draws a curve over rounds.
@@ -283,6 +282,7 @@ def from_each_own(
         settings: of the fine-tuning and of the curve.
         seed: of the batches.
         pool: all released images, for `replay`; None where a method has none.
+        alone: {client: the model that it trained alone}, as `fine_tuned` uses it.
         first: the number of the first of these rounds.
     """
     last = first + len(models) - 1
@@ -292,7 +292,14 @@ def from_each_own(
         model = models[number - first]
         if number in tuned:
             homes = at_home(
-                model, shards, everyone, build=build, settings=settings, seed=seed, pool=pool
+                model,
+                shards,
+                everyone,
+                build=build,
+                settings=settings,
+                seed=seed,
+                pool=pool,
+                alone=alone,
             )
             curve.append(tuned_row(number, homes.results))
         else:

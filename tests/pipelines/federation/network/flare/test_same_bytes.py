@@ -25,7 +25,7 @@ from pipelines.federation.home import results
 from pipelines.federation.inprocess import federate
 from pipelines.federation.network.flare import names, processes, submit
 from pipelines.privacy.ledger import Ledger
-from stages import train_dp_baseline
+from stages import train_alone, train_dp_baseline
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
@@ -89,9 +89,9 @@ def test_noisy_training_gives_the_same_weights(runs):
 
     In one process lots of one to three records share passes and round otherwise.
     """
-    train_dp_baseline.run(
-        config.load(), "own", "dpsgd"
-    )  # in this process, with the same noise for tests
+    # in this process, with the same noise for tests
+    train_alone.run(config.load(), "own")
+    train_dp_baseline.run(config.load(), "own", "dpsgd")
     (store,) = (
         folder
         for folder in (paths.ledgers() / "own/releases").iterdir()

@@ -1,0 +1,41 @@
+"""train_alone@DATASET: each client's model of its own records alone, for all methods. Private.
+
+It is `local`'s, and with many labels the second model of the recipe `replay`.
+"""
+
+from pipelines import paths, seeds
+from pipelines.config import Params
+from pipelines.datasets import shards
+from pipelines.datasets.salting import add_salt_file
+from pipelines.federation.core.task import of_clients
+from pipelines.federation.home import alone
+from pipelines.files import new_folder
+from stages.cli import main
+
+
+def run(params: Params, dataset: str) -> None:
+    """Trains each client's model and writes it.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+    """
+    settings = params.training(dataset, "fine_tune")
+    client_shards = shards.read_all(dataset, list(params.clients), params.profiles[dataset])
+    models = {}
+    seconds = 0.0
+    if settings.recipe == "replay":
+        models, seconds = alone.trained(
+            of_clients(params, dataset, {}, "local", None).build,
+            client_shards,
+            settings.replay,
+            seeds.derive(params.seed, "fine_tune", dataset),
+        )
+    with new_folder(paths.alone(dataset)) as folder:
+        alone.write(folder, models, seconds)
+        add_salt_file(folder, dataset, "all-clients")
+    print(f"{dataset}: {len(models)} clients trained alone")
+
+
+if __name__ == "__main__":
+    main(run, "dataset")
