@@ -9,7 +9,7 @@ from pipelines import paths
 from pipelines.config import Params
 from pipelines.datasets.salting import add_salt_file
 from pipelines.files import new_folder
-from pipelines.reporting import new_clients, page, tables
+from pipelines.reporting import gains, new_clients, page, tables
 from pipelines.reporting.comparisons import sentences
 from pipelines.reporting.findings import marked
 from pipelines.reporting.formatting import number
@@ -30,6 +30,7 @@ def run(params: Params) -> None:
         add_salt_file(out, "reports", "all-clients", LEAST_BYTES * len(params.datasets))
     for summary in summaries:
         _print(summary)
+        print("\n".join(gains.sentences(summary, params.synthesis.generators)))
     print(
         f"{paths.REPORTS / 'index.html'}: the experimenter's view of private scores, not to be "
         "shared"

@@ -8,12 +8,10 @@ both are read without them: of `local` they are taken off.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pipelines.reporting.formatting import number
+from pipelines.reporting.formatting import names, number
 
 ALONE = "local"
 UNTRAINED = "random_init"
-# Longer lists of names are cut, so that fifty clients are a sentence, too.
-MOST_NAMES = 5
 
 
 class Gains(NamedTuple):
@@ -87,7 +85,7 @@ def _verdict(differences: dict[str, float], one: str, several: str) -> str:
     least = behind[0]
     verb = "gains" if len(behind) == 1 else "gain"
     return (
-        f"{who} {several if ahead else one} ({_signed(mean)} in the mean); {_names(behind)} {verb} "
+        f"{who} {several if ahead else one} ({_signed(mean)} in the mean); {names(behind)} {verb} "
         f"nothing there, {least} least with {_signed(differences[least])}."
     )
 
@@ -101,19 +99,6 @@ def _newcomers(entries: list[dict]) -> str:
     for entry in dict.fromkeys((0, len(found) - 1)):
         parts.append(f"{_signed(found[entry]['difference'])} with {found[entry]['labels']} labels")
     return f"A newcomer gains {' and '.join(parts)} on its own images."
-
-
-def _names(clients: list[str]) -> str:
-    """Returns the clients' names, of a long list the first.
-
-    Example:
-        >>> _names(["a", "b"]), _names(list("abcdefgh"))
-        ('a and b', 'a, b, c, d, e and 3 others')
-    """
-    shown = clients[:MOST_NAMES]
-    if len(clients) > MOST_NAMES:
-        return f"{', '.join(shown)} and {len(clients) - MOST_NAMES} others"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _signed(value: float) -> str:

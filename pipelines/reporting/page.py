@@ -120,6 +120,7 @@ def _environment() -> Environment:
         "number": formatting.number,
         "bound": formatting.bound,
         "amount": formatting.amount,
+        "names": formatting.names,
         "png": data_uri,
         "not_private": findings.not_private,
         "apart_last": findings.apart_last,

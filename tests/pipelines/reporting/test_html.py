@@ -68,6 +68,15 @@ def test_what_there_is_of_each_of_many_clients_is_folded(run, monkeypatch):
     assert folded.count("<figure><img") == clients * len(run.params.synthesis.generators)
 
 
+def test_a_warning_of_many_names_the_first_and_folds_all(run, monkeypatch):
+    monkeypatch.setattr(page, "MANY", 5)
+    warnings = {"Quality": {"Too low.": [f"c{number}/g" for number in range(9)]}}
+    monkeypatch.setattr(page.findings, "warnings", lambda _: warnings)
+    text = Page(source(run)).text
+    assert "c0/g, c1/g, c2/g, c3/g, c4/g and 4 others: Too low. all 9 c0/g" in text
+    assert "c8/g" in text
+
+
 def test_it_says_who_gains(run):
     text = Page(source(run)).text
     assert text.count("Who gains by federating?") == len(run.params.synthesis.generators)
