@@ -85,7 +85,8 @@ def _method(folder: Path, rounds: bool) -> dict:
     """Returns a method's figures over the rounds, its cost, and its scores by client.
 
     A client has on its own test part every metric of METRICS after fine-tuning, and NAME_before
-    before it. On the global test set it has accuracy, "global_before" and "global_after".
+    before it. On the global test set it has accuracy, "global_before" and "global_after", and
+    "global_elsewhere", read without the client's class shares.
     """
     content = read_json(folder / "results.json")
     cost = read_json(folder / paths.COST)
@@ -123,6 +124,8 @@ def _client_scores(scored: dict) -> dict[str, float]:
         client_scores[f"{name}_before"] = value
     client_scores["global_before"] = scored["global_before"]
     client_scores["global_after"] = scored["global_after"]
+    elsewhere = scored.get("global_prior_off", scored["global_after"])
+    client_scores["global_elsewhere"] = elsewhere
     return client_scores
 
 

@@ -95,9 +95,16 @@ ROUNDS = figure("rounds", "rounds", ".0f")
 EVERYONES = [
     figure("before it, global test set", "global_before"),
     figure("after it, global test set", "global_after"),
+    figure("there without own class shares", "global_elsewhere"),
 ]
 # Earlier runs may have none: then there is no column.
-SHOWN_WHERE_KEPT = ("after it, global test set", "up", "down", "seconds")
+SHOWN_WHERE_KEPT = (
+    "after it, global test set",
+    "there without own class shares",
+    "up",
+    "down",
+    "seconds",
+)
 EPSILON = ("epsilon", lambda row: "0" if row["epsilon_max"] == 0 else bound(row["epsilon_max"]))
 COST = [
     ("up", lambda row: amount(row["bytes_up"])),

@@ -13,7 +13,7 @@ from pipelines.evaluation import intervals
 from pipelines.evaluation.metrics import METRICS, other_metrics
 
 Cells = dict[tuple[int, str], float]
-NOT_ALWAYS_KEPT = ("global_after",)
+NOT_ALWAYS_KEPT = ("global_after", "global_elsewhere")
 PERMUTATIONS = 10_000
 
 

@@ -33,6 +33,8 @@ FLOWS = {
 }
 # The same client alone: trained for longer; fine-tuned as all others are.
 BASES = ("local", "random_init")
+# Accuracies on the global test set.
+ON_GLOBAL_TEST = ("global_before", "global_after", "global_elsewhere")
 # {method: the paper's name for it}
 PRINTED_AS = {"pppfl_paper": "pppfl"}
 ONCE = ("epsilon_max", "rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
@@ -121,7 +123,7 @@ def _methods(rows: list[dict], paper: dict) -> list[dict]:
             row |= _over(alone, accuracy, dataset, method)
             row |= _under(ours.get(generator or single), accuracy, dataset, method)
             row |= means_of_other_metrics(runs, method)
-            for field in ("accuracy_before", "global_before", "global_after"):
+            for field in ("accuracy_before", *ON_GLOBAL_TEST):
                 row[field] = mean(cells(runs, method, field))
             row |= selected(runs, method)
             for field in ONCE:

@@ -204,12 +204,24 @@ def test_a_difference_is_told_in_each_seed_by_itself():
     assert entry["pppfl_over_it"] == pytest.approx(0.0)
 
 
+def test_what_is_read_without_class_shares_has_a_column_of_its_own():
+    rows = [run(0, {"pppfl/datalens": method(0.6, 0.7)})]
+    for client in rows[0]["methods"]["pppfl/datalens"]["clients"].values():
+        client["global_elsewhere"] = 0.4
+    table = tables.table2(rows)
+    assert [row["global_elsewhere"] for row in table] == pytest.approx([0.4])
+    header = "there without own class shares"
+    assert header in pages.page("t", "T", [], pages.METHODS, table, {"mnist": [0]})
+
+
 def test_what_earlier_runs_did_not_keep_is_no_figure_and_no_column():
     rows = [run(0, {"pppfl/datalens": method(0.6, 0.7), "fedavg/datalens": method(0.5, 0.7)})]
     table = tables.table2(rows)
     assert [row["global_after"] for row in table] == pytest.approx([0.1, 0.1])
     header = "after it, global test set"
     assert header in pages.page("t", "T", [], pages.METHODS, table, {"mnist": [0]})
+    # earlier runs have not stored what is read without class shares
+    assert {row["global_elsewhere"] for row in table} == {None}
     for client in rows[0]["methods"]["fedavg/datalens"]["clients"].values():
         del client["global_after"]
     table = tables.table2(rows)
