@@ -2,6 +2,8 @@
 
     python -m benchmarks.crossing          # reads benchmarks/results/personalisation.json; seconds
 
+Beside it stands PPPFL against other starts, all with the recipe `replay`.
+
 A gain is the accuracy of PPPFL's model after the recipe `replay`, less that of training alone by the
 same schedule. On everybody's images the class shares of the model that was trained alone are taken
 off. Cells are paired by client and seed. An interval is over all cells of one number of labels. With
@@ -11,6 +13,7 @@ A client gains nothing from the least number of labels at which the interval, an
 number, reaches down to zero. The numbers of labels of federated clients are drawn at their median.
 """
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import personalisation
 from benchmarks.client_draws import USUAL
-from benchmarks.common import has, publish
+from benchmarks.common import has, keep, show
 from pipelines.evaluation import intervals
 from pipelines.evaluation.intervals import Interval
 from pipelines.reporting import canvas
@@ -33,26 +36,45 @@ PLACES = {"own": "on its own images", "global": "on everybody's images"}
 HEIGHT = 3.4
 
 
-def gains(cells: list[dict], dataset: str, labels: str, place: str) -> dict[tuple, float]:
-    """Returns {(seed, client): what PPPFL's model is worth more than training alone}.
+def gains(
+    cells: list[dict], dataset: str, labels: str, place: str, rival: dict = ALONE
+) -> dict[tuple, float]:
+    """Returns {(seed, client): what PPPFL's model is worth more than a rival's}.
 
     Args:
         cells: of `benchmarks.personalisation`.
         dataset: its name.
         labels: how many labels the clients have.
         place: "own" or "global", the images that are scored.
+        rival: what the cells of the rival have; training alone by default.
     """
     key = {"dataset": dataset, "labels": labels}
-    alone = {}
+    theirs = {}
     for cell in cells:
-        if has(cell, {**ALONE, **key}):
-            alone[cell["seed"], cell["client"]] = cell[place]
+        if has(cell, {**rival, **key}):
+            theirs[cell["seed"], cell["client"]] = cell[place]
     differences = {}
     for cell in cells:
         client = (cell["seed"], cell["client"])
-        if has(cell, {**SHIPPED, **key}) and client in alone:
-            differences[client] = cell[place] - alone[client]
+        if has(cell, {**SHIPPED, **key}) and client in theirs:
+            differences[client] = cell[place] - theirs[client]
     return differences
+
+
+def rivals(cells: list[dict]) -> list[dict]:
+    """Returns a row per data set, number of labels and other start: PPPFL's accuracy less its own."""
+    rows = []
+    for dataset, labels in product(personalisation.DATASETS, personalisation.LABELS):
+        for start in personalisation.STARTS:
+            rival = {**SHIPPED, "start": start}
+            own = gains(cells, dataset, labels, "own", rival)
+            if not own or start == SHIPPED["start"]:
+                continue
+            row = {"dataset": dataset, "labels": labels, "start": start}
+            for place in PLACES:
+                row |= _figures(place, gains(cells, dataset, labels, place, rival))
+            rows.append({**row, "cells": len(own), "seeds": len({seed for seed, _ in own})})
+    return rows
 
 
 def table(cells: list[dict]) -> list[dict]:
@@ -134,7 +156,10 @@ def main() -> None:
         shown = [row for row in rows if row["dataset"] == dataset]
         for place in PLACES:
             crossings[f"{dataset}_{place}"] = crossing(shown, place)
-    publish(NAME, rows, crossings=crossings)
+    against = rivals(personalisation.stored(personalisation.NAME))
+    show(against)
+    show(rows, **crossings)
+    keep(NAME, rows, crossings=crossings, rivals=against)
     canvas.save(picture(rows), PICTURE)
 
 

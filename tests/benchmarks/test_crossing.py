@@ -28,6 +28,13 @@ def test_a_gain_is_paired_by_client_and_seed():
     assert row["global_gain"] == pytest.approx(0.075)
 
 
+def test_another_start_is_compared_with_the_same_recipe():
+    other = {**cell("replay", "8", 0.5), "start": "fedavg"}
+    plain = {**other, "recipe": "plain", "own": 0.0}
+    (row,) = crossing.rivals([cell("alone", "8", 0.1), cell("replay", "8", 0.7), other, plain])
+    assert (row["start"], row["own_gain"]) == ("fedavg", pytest.approx(0.2))
+
+
 @pytest.mark.parametrize(
     ("lows", "crossed"),
     [
