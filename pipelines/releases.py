@@ -29,7 +29,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipelines import paths, release_store
+from pipelines import paths, release_store, words
 from pipelines.config import Params
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import salt
@@ -178,7 +178,7 @@ def make_once(
         # 1. one process makes it
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
-            _announce(client, ledgers[client], releases[client])
+        _announce(ledgers, releases)
         # 2. every ledger checks its part before the first one is charged
         for client in sorted(releases):
             ledgers[client].check(releases[client])
@@ -269,8 +269,17 @@ def _check_store(store: Path, was_made: bool) -> None:
         )
 
 
-def _announce(client: str, ledger: Ledger, release: Release) -> None:
-    """Prints what this release brings the client's total to, before it is spent.
+def _announce(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> None:
+    """Prints what this release brings each client's total to, before it is spent."""
+    totals = {}
+    for client in sorted(releases):
+        totals[client] = _total(ledgers[client], releases[client])
+    for line in words.by_client(totals):
+        print(f"  {line}")
+
+
+def _total(ledger: Ledger, release: Release) -> str:
+    """Returns in words what a release brings a client's total to.
 
     The total is at the delta of the client's cap, if it has one.
     """
@@ -281,10 +290,7 @@ def _announce(client: str, ledger: Ledger, release: Release) -> None:
         delta = ledger.cap_delta()
     extra = [] if ledger.knows(release.fingerprint) else [release.cost]
     total = ledger.total_in_words(extra, delta=delta)
-    print(
-        f"  {client}: with this, all its releases together come to epsilon {total}{cap} "
-        f"at delta {delta:g}"
-    )
+    return f"with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}"
 
 
 @contextlib.contextmanager

@@ -8,8 +8,12 @@ import numpy as np
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import labelled_images, partitions, shards
+from pipelines.datasets.shards import Shard
 from pipelines.files import new_folder
 from stages.cli import main
+
+# More clients than these are not listed one by one.
+MANY = 10
 
 
 def run(params: Params, dataset: str) -> None:
@@ -20,10 +24,26 @@ def run(params: Params, dataset: str) -> None:
     with new_folder(paths.shards(dataset)) as folder:
         for client, shard in cut.items():
             shard.save(folder / client, dataset=dataset, client=client)
-    for client, shard in cut.items():
-        classes = len(np.unique(shard.train.labels))
-        sizes = ", ".join(f"{len(getattr(shard, part))} {part}" for part in shards.PARTS)
-        print(f"{dataset}/{client}: {sizes}; {classes} classes in train")
+    print("\n".join(lines(dataset, cut)))
+
+
+def lines(dataset: str, cut: dict[str, Shard]) -> list[str]:
+    """Returns what is printed: each client's sizes, or of many clients the least and the most.
+
+    Args:
+        dataset: The data set's name.
+        cut: {client: its records}.
+    """
+    if len(cut) > MANY:
+        by_size = sorted(cut, key=lambda client: len(cut[client].train))
+        ends = " to ".join(_sizes(cut[client]) for client in (by_size[0], by_size[-1]))
+        return [f"{dataset}: {len(cut)} clients, from {by_size[0]} to {by_size[-1]}: {ends}"]
+    return [f"{dataset}/{client}: {_sizes(shard)}" for client, shard in cut.items()]
+
+
+def _sizes(shard: Shard) -> str:
+    parts = ", ".join(f"{len(getattr(shard, part))} {part}" for part in shards.PARTS)
+    return f"{parts}; {len(np.unique(shard.train.labels))} classes in train"
 
 
 if __name__ == "__main__":

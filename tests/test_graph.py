@@ -26,6 +26,7 @@ PLUMBING = {  # checks, names, book-keeping: a change there makes no output anot
     "pipelines/releases.py",
     "pipelines/scratch.py",
     "pipelines/seeds.py",
+    "pipelines/words.py",
     "stages/cli.py",
 }
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -262,7 +263,7 @@ FEDERATION = (
     {"network"},
 )
 PIPELINES = (
-    {"errors", "methods", "privacy", "seeds"},
+    {"errors", "methods", "privacy", "seeds", "words"},
     {"paths", "release_store"},
     {"config", "scratch"},
     {"files"},

@@ -30,6 +30,7 @@ from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
 from pipelines.training import classifier
 from pipelines.training.tensors import State, device, state_of
+from pipelines.words import by_client
 
 
 class Start(Protocol):
@@ -251,12 +252,15 @@ class NoisyRun:
         Raises:
             UserError: no client's budget buys a step.
         """
+        plans = {}
         for client, account in accounts.items():
             steps = "no step, so that it takes no part,"
             if account.affordable:
                 steps = f"{account.affordable} steps"
             noise_multiplier = f"noise multiplier {account.first:.3f}"
-            print(f"{client}: {noise_multiplier}, {steps} within epsilon {account.epsilon:g}")
+            plans[client] = f"{noise_multiplier}, {steps} within epsilon {account.epsilon:g}"
+        for line in by_client(plans):
+            print(line)
         if not any(account.affordable for account in accounts.values()):
             most = max(account.epsilon for account in accounts.values())
             rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"

@@ -2,8 +2,6 @@
 
 import math
 
-# Longer lists of names are cut, so that fifty clients are a line, too.
-MOST_NAMES = 5
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -50,16 +48,3 @@ def amount(count: float | None) -> str:
     while step < len(BYTE_UNITS) - 1 and count >= 999.5 * 1000**step:
         step += 1
     return f"{count / 1000**step:.3g} {BYTE_UNITS[step]}"
-
-
-def names(listed: list[str]) -> str:
-    """Returns names as text, of a long list the first.
-
-    Example:
-        >>> names(["a", "b"]), names(list("abcdefgh"))
-        ('a and b', 'a, b, c, d, e and 3 others')
-    """
-    shown = listed[:MOST_NAMES]
-    if len(listed) > MOST_NAMES:
-        return f"{', '.join(shown)} and {len(listed) - MOST_NAMES} others"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

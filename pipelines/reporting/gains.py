@@ -8,7 +8,8 @@ both are read without them: of `local` they are taken off.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pipelines.reporting.formatting import names, number
+from pipelines.reporting.formatting import number
+from pipelines.words import names
 
 ALONE = "local"
 UNTRAINED = "random_init"

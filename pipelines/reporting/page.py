@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from pipelines import words
 from pipelines.config import Params
 from pipelines.evaluation import image_quality
 from pipelines.evaluation.metrics import other_metrics
@@ -120,7 +121,7 @@ def _environment() -> Environment:
         "number": formatting.number,
         "bound": formatting.bound,
         "amount": formatting.amount,
-        "names": formatting.names,
+        "names": words.names,
         "png": data_uri,
         "not_private": findings.not_private,
         "apart_last": findings.apart_last,
