@@ -179,8 +179,8 @@ def wanted(
             # no recipe has begun: one name for all of them, and an untrained model guesses
             if count == NOTHING and (start == ALONE or recipe != RECIPES[0]):
                 continue
-            # the recipe takes a mean where there are many labels
-            if recipe == PAIR and count != ALL:
+            # the recipe takes a mean where there are thousands of labels
+            if recipe == PAIR and (count != ALL or regime != USUAL):
                 continue
             for client in federated if count == ALL else NEWCOMERS:
                 way = {"start": start, "recipe": recipe, "labels": count}
