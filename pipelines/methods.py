@@ -35,6 +35,20 @@ def exchanges_messages(algorithm: str) -> bool:
     return algorithm not in (*AT_HOME, *AT_ONE_PLACE, *ON_REAL_DATA)
 
 
+def of_one_model(baselines: list[str]) -> list[str]:
+    """Returns the methods that share one model, trained on synthetic sets: PPPFL's is the first.
+
+    Such a model can be handed out, and each client can fine-tune it by itself.
+
+    >>> of_one_model(["local", "single", "pooled", "fedavg_real"])
+    ['pppfl', 'pooled']
+
+    Args:
+        baselines: The baselines that the parameters list.
+    """
+    return ["pppfl", *filter(exchanges_messages, baselines)]
+
+
 def block(algorithm: str) -> str:
     """Returns the block of params.yaml with an algorithm's settings.
 

@@ -1,12 +1,13 @@
-"""fine_tune@DATASET-GENERATOR: each client adapts PPPFL's initial model on its private records.
+"""fine_tune@DATASET-GENERATOR: each client adapts a shared initial model on its private records.
 
-Its output is private.
+The model is PPPFL's, or another method's by `--method`. The clients are those of the parameters: one
+that lists itself alone needs no other's records. The output is private.
 """
 
 from functools import partial
 from pathlib import Path
 
-from pipelines import paths, seeds
+from pipelines import methods, paths, seeds
 from pipelines.config import Params
 from pipelines.datasets import labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
@@ -19,20 +20,21 @@ from pipelines.training.tensors import device
 from stages.cli import main
 
 
-def run(params: Params, dataset: str, generator: str) -> None:
+def run(params: Params, dataset: str, generator: str, method: str = "pppfl") -> None:
     """Fine-tunes at every client and writes the results.
 
     Args:
         params: The parameters.
         dataset: The data set's name.
         generator: The generator's name.
+        method: The method that made the model.
     """
-    folder = paths.initial(dataset, generator)
+    folder = paths.initial(dataset, generator, method)
     profile = params.profiles[dataset]
     settings = params.training(dataset, "fine_tune")
     privacy = _read(folder / "privacy.json", "epsilon_max", "guarantee")
     state = _read(folder / health.FILE, "collapsed", "why")
-    cost_file = paths.cost(dataset, generator) / paths.COST
+    cost_file = paths.cost(dataset, generator, method) / paths.COST
     cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
     build = partial(classifier.new, profile, 0, device(params.device))
     models_alone, _ = alone.at_hand(params, dataset, build)
@@ -46,15 +48,15 @@ def run(params: Params, dataset: str, generator: str) -> None:
         pool=_pool(params, dataset, folder),
         alone=models_alone,
     )
-    method = f"pppfl/{generator}"
+    reported = f"{method}/{generator}"
     summary = {**tuned.summary, **privacy, "health": state}
     cost = {**cost, "seconds_at_home": tuned.seconds}
-    with new_folder(paths.personal(dataset, generator)) as out:
+    with new_folder(paths.personal(dataset, generator, method)) as out:
         results.save_method(
-            out, method, summary, tuned.curve, tuned.personal, correct=tuned.correct, cost=cost
+            out, reported, summary, tuned.curve, tuned.personal, correct=tuned.correct, cost=cost
         )
         add_salt_file(out, dataset, "all-clients")
-    print(f"{dataset} {method}: {results.line(summary)}")
+    print(f"{dataset} {reported}: {results.line(summary)}")
 
 
 def _pool(params: Params, dataset: str, folder: Path) -> Pool | None:
@@ -75,4 +77,4 @@ def _read(path: Path, *keys: str) -> dict:
 
 
 if __name__ == "__main__":
-    main(run, "dataset", "generator")
+    main(run, "dataset", "generator", methods=methods.of_one_model)

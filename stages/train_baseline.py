@@ -16,6 +16,7 @@ from pipelines.config.values import Block
 from pipelines.datasets import exports, labelled_images, shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.datasets.shards import Shard
+from pipelines.errors import UserError
 from pipelines.federation import baselines, health
 from pipelines.federation.core.rounds import History
 from pipelines.federation.core.task import Task, of_clients
@@ -38,7 +39,11 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         params: The parameters.
         dataset: The data set's name.
         algorithm: The method's name.
+
+    Raises:
+        UserError: The method exchanges messages, and the clients are on other machines.
     """
+    _refuse_other_machines(params, dataset, algorithm)
     profile = params.profiles[dataset]
     client_shards = shards.read_all(dataset, list(params.clients), profile)
     global_test = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
@@ -83,6 +88,20 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
                 print(f"{dataset} {method}: {results.line(tuned.summary)}")
                 print(verdict.told(f"{dataset} {method}"), end="")
         add_salt_file(folder, dataset, "all-clients")
+
+
+def _refuse_other_machines(params: Params, dataset: str, algorithm: str) -> None:
+    """Raises UserError for a run between machines, because none of them has every client's shard."""
+    network = params.federation
+    remote = network.engine == "nvflare" and network.mode == "remote"
+    if remote and methods.exchanges_messages(algorithm):
+        arguments = f"--dataset {dataset} --generator {params.synthesis.generators[0]}"
+        raise UserError(
+            "federation.mode is 'remote', and train_baseline fine-tunes with the records of all "
+            "clients, which no machine has then: run `python -m stages.meta_train "
+            f"{arguments} --method {algorithm}`, and at each client `python -m stages.fine_tune` "
+            "with the same arguments."
+        )
 
 
 def _data(

@@ -47,7 +47,8 @@ def gathers_sets(params: Params, run: RunSpec) -> bool:
     """Returns whether a run's sets come to one place: of this process, or of a network's server."""
     if params.federation.engine == "inprocess":
         return True
-    return base.gathers_sets(base.load(run.method), run.settings(params))
+    needed = base.gathers_sets(base.load(run.method), run.settings(params))
+    return needed or run.gathers_pool(params)
 
 
 def networked(params: Params, run: RunSpec) -> NetworkRun:

@@ -41,6 +41,10 @@ class RunSpec:
         """Returns whether the run trains on private records, with noise."""
         return not self.generator
 
+    def gathers_pool(self, params: Params) -> bool:
+        """Returns whether the settings have a network's server gather the sets, for fine-tuning."""
+        return params.federation.gather_sets and not self.noisy
+
     def settings(self, params: Params) -> Block:
         """Returns the method's settings on this data set."""
         return params.training(self.dataset, methods.block(self.method))
@@ -71,6 +75,7 @@ class RunSpec:
         alike = {
             "seed": params.seed,
             "settings": self.settings(params).model_dump(),
+            "gather_sets": self.gathers_pool(params),
             "profile": {
                 key: profile[key]
                 for key in ("shape", "classes", "classifier", "augmentation", "images")

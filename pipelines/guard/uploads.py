@@ -1,20 +1,23 @@
 """Checks what `dvc push` would upload, file by file.
 
 Each folder must be whole, unchanged, and hold nothing else. The same is asked of the folder in the
-working tree, because people hand it out by hand.
+working tree, because people hand it out by hand. So it is of the initial models that a user made
+with `--method`, which DVC does not know.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.files import sha256
+from pipelines.errors import UserError
+from pipelines.files import read_json, sha256
 from pipelines.guard import keys, pools
 
 SUMS = "SHA256SUMS"
 IMAGES = "images.npz"
+CARDS = "cards.json"
 EXPORT = (IMAGES, "grid.png", "card.json", "card.md", SUMS)
-INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", "cards.json")
+INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", CARDS)
 # of released images; not where the sets stay at their clients
 POOL = "pool.npz"
 HOLDS = {"data/synthetic": EXPORT, "models/initial": INITIAL}
@@ -27,7 +30,7 @@ class Upload:
 
     Attributes:
         path: The output's path, relative to the project.
-        stage: The stage that makes it.
+        stage: The stage that makes it; "" where a user made it by hand.
         files: Where the bytes of each file lie, by its name in the output. An output that is one
             file has the name "".
     """
@@ -35,6 +38,17 @@ class Upload:
     path: str
     stage: str
     files: dict[str, Path]
+
+    @property
+    def again(self) -> str:
+        """Returns a sentence on how to make the output again."""
+        command = f"dvc repro --force --single-item {self.stage}"
+        if not self.stage:
+            *_, dataset, name = Path(self.path).parts
+            generator, _, method = name.partition("-")
+            of_model = f"--dataset {dataset} --generator {generator} --method {method}"
+            command = f"python -m stages.meta_train {of_model}"
+        return f"Make the folder again: `{command}`."
 
 
 def cached(root: Path) -> Iterator[Upload]:
@@ -73,7 +87,44 @@ def problems(root: Path) -> list[str]:
             handed_out = Upload(upload.path, upload.stage, _files_of(folder))
             sentences += _wrong(handed_out)
             sentences += _strange_images(handed_out, exports)
+    for handed_out in _made_by_hand(root, outputs):
+        sentences += _wrong(handed_out)
+        sentences += _strange_images(handed_out, _exports_at_hand(root, handed_out))
     return list(dict.fromkeys(sentences))
+
+
+def _made_by_hand(root: Path, outputs: list[Upload]) -> Iterator[Upload]:
+    """Yields the initial models that are no output of DVC: GENERATOR-METHOD (`paths.of_method`)."""
+    known = {output.path for output in outputs}
+    for folder in sorted((root / "models/initial").glob("*/*-*")):
+        path = str(folder.relative_to(root))
+        if folder.is_dir() and path not in known:
+            yield Upload(path, "", _files_of(folder))
+
+
+def _exports_at_hand(root: Path, model: Upload) -> list[Upload] | None:
+    """Returns the exports that a model's pool is made of, or None if one of them is not here.
+
+    The machine of a client has its own export alone, and a submitter's has none.
+    """
+    *_, dataset, name = Path(model.path).parts
+    generator = name.partition("-")[0]
+    exports = []
+    for client in _clients_of(model):
+        path = Path("data/synthetic") / dataset / client / generator
+        if not (root / path / IMAGES).exists():
+            return None
+        exports.append(Upload(str(path), "", {IMAGES: root / path / IMAGES}))
+    return exports
+
+
+def _clients_of(model: Upload) -> list[str]:
+    """Returns the clients whose cards lie beside a model; none if they cannot be read."""
+    try:
+        cards = read_json(model.files[CARDS])
+    except (KeyError, UserError):
+        return []
+    return sorted(cards)
 
 
 def _files_of(folder: Path) -> dict[str, Path]:
@@ -84,40 +135,43 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 def _wrong(upload: Upload) -> Iterator[str]:
     """Yields a sentence per thing that is wrong with the files of an output."""
-    again = f"Make the folder again: `dvc repro --force --single-item {upload.stage}`."
     places = [place for place in HOLDS if upload.path.startswith(f"{place}/")]
     expected = HOLDS[places[0]] if places else ()
     for name, file in upload.files.items():
         for where, finding in keys.search_file(file, f"{upload.path}/{name}".rstrip("/")):
-            yield f"{where} {finding}, and it lies where `dvc push` takes what it uploads. {again}"
+            yield f"{where} {finding}, and it lies where `dvc push` takes what it uploads. {upload.again}"
         if expected and name not in (*expected, *OPTIONAL[places[0]]):
             yield (
                 f"{upload.path}/{name} is none of the files that may leave "
-                f"({', '.join(expected)}). {again}"
+                f"({', '.join(expected)}). {upload.again}"
             )
     for name in expected:
         if name not in upload.files:
-            yield f"{upload.path} lacks {name}. {again}"
+            yield f"{upload.path} lacks {name}. {upload.again}"
     if expected == EXPORT and set(EXPORT) <= set(upload.files):
-        yield from _changed(upload, again)
+        yield from _changed(upload)
 
 
-def _strange_images(upload: Upload, exports: list[Upload]) -> Iterator[str]:
-    """Yields a sentence about a pool that holds other images than the exports of its generator."""
-    if POOL not in upload.files or not upload.path.startswith("models/initial/"):
+def _strange_images(upload: Upload, exports: list[Upload] | None) -> Iterator[str]:
+    """Yields a sentence about a pool that holds other images than the exports of its generator.
+
+    Without the exports nothing can be said.
+    """
+    of_model = POOL in upload.files and upload.path.startswith("models/initial/")
+    if not of_model or exports is None:
         return
-    *_, dataset, generator = Path(upload.path).parts
+    *_, dataset, name = Path(upload.path).parts
+    generator = name.partition("-")[0]
     images = []
     for export in exports:
         if Path(export.path).parts[2::2] == (dataset, generator) and IMAGES in export.files:
             images.append(export.files[IMAGES])
     why = pools.problem(upload.files[POOL], images)
     if why:
-        again = f"`dvc repro --force --single-item {upload.stage}`"
-        yield f"{upload.path}/{POOL} {why} Make the folder again: {again}."
+        yield f"{upload.path}/{POOL} {why} {upload.again}"
 
 
-def _changed(upload: Upload, again: str) -> Iterator[str]:
+def _changed(upload: Upload) -> Iterator[str]:
     """Yields a sentence per file of an export that differs from what its SHA256SUMS says."""
     named = {}
     for line in upload.files[SUMS].read_text(errors="replace").splitlines():
@@ -125,8 +179,8 @@ def _changed(upload: Upload, again: str) -> Iterator[str]:
         named[name] = digest
     for name in sorted({*named, *EXPORT} - {SUMS}):
         if name not in EXPORT:
-            yield f"{upload.path}/{SUMS} names {name}, which no export holds. {again}"
+            yield f"{upload.path}/{SUMS} names {name}, which no export holds. {upload.again}"
         elif name not in named:
-            yield f"{upload.path}/{SUMS} does not name {name}. {again}"
+            yield f"{upload.path}/{SUMS} does not name {name}. {upload.again}"
         elif sha256(upload.files[name]) != named[name]:
-            yield f"{upload.path}/{name} is another than its {SUMS} says. {again}"
+            yield f"{upload.path}/{name} is another than its {SUMS} says. {upload.again}"

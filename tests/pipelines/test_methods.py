@@ -1,5 +1,7 @@
+from typing import get_args
+
 from pipelines import methods
-from pipelines.config.training import BASELINES
+from pipelines.config.training import BASELINES, OneModel
 
 
 def test_every_baseline_that_is_not_a_module_of_its_own_is_known():
@@ -10,6 +12,12 @@ def test_every_baseline_that_is_not_a_module_of_its_own_is_known():
     }
     alone = {*methods.AT_HOME, "single", "pooled"}
     assert {methods.module(name) for name in BASELINES if name not in alone} <= modules
+
+
+def test_one_model_for_all_is_pppfls_and_of_the_listed_baselines_that_share_one():
+    shared = set(methods.of_one_model(list(BASELINES)))
+    assert shared == set(get_args(OneModel)) - {"random_init"}
+    assert methods.of_one_model([]) == ["pppfl"]
 
 
 def test_methods_on_synthetic_sets_report_once_per_generator():

@@ -3,7 +3,19 @@
 import pytest
 
 from pipelines import paths
+from pipelines.config.generators import GENERATORS
+from pipelines.config.training import BASELINES
 from pipelines.errors import UserError
+
+
+def test_no_method_has_the_folder_of_another_or_of_a_generator():
+    folders = set()
+    for generator in GENERATORS:
+        for method in ("pppfl", *BASELINES):
+            folders.add(paths.initial("digits", generator, method))
+    assert len(folders) == len(GENERATORS) * (1 + len(BASELINES))
+    assert not any("-" in name for name in (*GENERATORS, *BASELINES))
+    assert paths.personal("digits", "gan") == paths.personal("digits", "gan", "pppfl")
 
 
 def test_a_run_apart_is_refused_unless_it_is_told_where_the_ledgers_are(tmp_path, monkeypatch):

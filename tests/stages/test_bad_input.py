@@ -126,6 +126,17 @@ def test_an_algorithm_of_another_stage(checkout):
     )
 
 
+@pytest.mark.parametrize("stage", ["meta_train", "fine_tune"])
+@pytest.mark.parametrize("method", ["dpsgd", "random_init", "pooled", "../own"])
+def test_a_method_that_shares_no_model_here(checkout, stage, method):
+    refuses(
+        checkout,
+        stage,
+        *("--generator", "dp_moments", "--method", method),
+        says=f"The '--method' argument must be one of ['pppfl', 'fedavg']. Got '{method}' instead.",
+    )
+
+
 def write_raw(project, **changes):
     np.savez(project.path / "raw/own.npz", **{**own_images(), **changes})
 

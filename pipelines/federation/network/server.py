@@ -109,8 +109,12 @@ def shares_sets(run: RunSpec) -> bool:
 
 
 def gathers_sets(params: Params, run: RunSpec) -> bool:
-    """Returns whether the server must hold all exported sets before the first round."""
-    return base.gathers_sets(base.load(run.method), run.settings(params))
+    """Returns whether the server gathers all exported sets before the first round.
+
+    The algorithm needs them there, or the settings ask for them.
+    """
+    needed = base.gathers_sets(base.load(run.method), run.settings(params))
+    return needed or run.gathers_pool(params)
 
 
 def is_led_alone(params: Params, run: RunSpec) -> bool:

@@ -73,6 +73,16 @@ def test_terms_name_what_differs(params):
     assert differing(changed(params, profiles={**params.profiles, "digits": profile})) == {
         "profile"
     }
+    gathering = params.federation.model_copy(update={"gather_sets": True})
+    assert differing(changed(params, federation=gathering)) == {"gather_sets"}
+
+
+def test_no_setting_has_sets_gathered_in_a_noisy_run(params):
+    gathering = params.federation.model_copy(update={"gather_sets": True})
+    other = changed(params, federation=gathering)
+    assert RunSpec("digits", "fedavg", "dp_moments").gathers_pool(other)
+    assert not RunSpec("digits", "dpsgd").gathers_pool(other)
+    assert RunSpec("digits", "dpsgd").terms(other) == RunSpec("digits", "dpsgd").terms(params)
 
 
 def test_a_clients_budget_is_nobodys_business_but_its_own(params):

@@ -147,3 +147,56 @@ def test_a_private_key_in_what_may_leave_is_named(project, path):
         line.startswith(f"{path}/{name} holds a private key, and it lies where `dvc push`")
         for line in lines
     )
+
+
+BY_HAND = f"{INITIAL}-pooled"
+
+
+def made_by_hand(project, images: np.ndarray, cards: str = '{"c0": {}}') -> None:
+    """Makes the model of another method, which is no output of DVC, with a pool."""
+    folder = project.path / BY_HAND
+    folder.mkdir()
+    for name in uploads.INITIAL:
+        (folder / name).write_text(cards if name == uploads.CARDS else "{}")
+    synthetic(images, np.zeros(len(images), int)).save(folder / uploads.POOL)
+
+
+def test_a_model_made_by_hand_may_have_a_pool_of_exported_images(project):
+    made_by_hand(project, np.zeros((2, 2, 2, 1)))
+    assert committed(project) == []
+
+
+@pytest.mark.parametrize("cards", ['{"c0": {}}', "{}", "no cards"])
+def test_and_no_other_image_whatever_its_cards_say(project, cards):
+    made_by_hand(project, np.ones((2, 2, 2, 1)), cards)
+    (line,) = committed(project)
+    assert line.startswith(f"{BY_HAND}/pool.npz holds 1 images that no export holds.")
+    command = "python -m stages.meta_train --dataset own --generator dp_moments --method pooled"
+    assert f"Make the folder again: `{command}`." in line
+
+
+def test_a_client_that_has_its_own_export_alone_cannot_check_the_pool(project):
+    made_by_hand(project, np.ones((2, 2, 2, 1)), '{"c0": {}, "c1": {}}')
+    assert committed(project) == []
+
+
+def test_a_model_made_by_hand_holds_no_other_file_and_no_key(project):
+    made_by_hand(project, np.zeros((2, 2, 2, 1)))
+    (project.path / BY_HAND / "results.json").write_text("{}")
+    (project.path / BY_HAND / "rounds.csv").write_text(pem("EC "))
+    (project.path / BY_HAND / "health.json").unlink()
+    found = [line.removeprefix(BY_HAND).split(" Make")[0] for line in committed(project)]
+    assert len(found) == 3 and found[2] == " lacks health.json."
+    assert found[0].startswith("/results.json is none of the files that may leave")
+    assert found[1].startswith("/rounds.csv holds a private key")
+
+
+def test_such_a_model_as_an_output_of_a_users_own_graph_is_checked_alike(project):
+    made_by_hand(project, np.zeros((2, 2, 2, 1)))
+    graph = project.path / "dvc.yaml"
+    graph.write_text(f"{graph.read_text()}  pooled: {{cmd: 'true', outs: [{BY_HAND}]}}\n")
+    assert committed(project) == []
+    synthetic(np.ones((1, 2, 2, 1)), np.zeros(1, int)).save(project.path / BY_HAND / uploads.POOL)
+    assert [line.split(" images")[0] for line in committed(project)] == [
+        f"{BY_HAND}/pool.npz holds 1"
+    ]

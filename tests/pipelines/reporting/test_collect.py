@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,20 @@ def test_the_methods_follow_the_parameters(run):
     assert folders["fedavg/datalens"] == paths.baseline("digits", "fedavg") / "fedavg-datalens"
     assert folders["pppfl/datalens"] == paths.personal("digits", "datalens") / "pppfl-datalens"
     assert folders["dpsgd"] == paths.dp_baseline("digits", "dpsgd") / "dpsgd"
+
+
+def test_models_that_a_user_made_by_hand_are_left_out(run):
+    """`meta_train --method fedavg`: the report shows this method's cell of train_baseline, once."""
+    before = run.summary()
+    pppfl = paths.personal("digits", "datalens")
+    by_hand = paths.personal("digits", "datalens", "fedavg")
+    shutil.copytree(pppfl, by_hand)
+    (by_hand / "pppfl-datalens").rename(by_hand / "fedavg-datalens")
+    run.edit(
+        by_hand / "fedavg-datalens" / "results.json",
+        lambda content: content.update(method="fedavg/datalens", epsilon_max=99.0),
+    )
+    assert run.summary() == before
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from project import ROOT
 
 from pipelines import config
-from pipelines.federation.network.server import bounds
+from pipelines.federation.network.server import bounds, gathers_sets
 from pipelines.federation.run_spec import RunSpec
 
 
@@ -48,3 +48,14 @@ def test_of_noise_no_more_steps_than_are_planned(params):
     )
     assert "images" not in found and "left" in found
     assert "left" not in bounds(params, RunSpec("digits", "nbafl"))
+
+
+@pytest.mark.parametrize("gather_sets", [False, True])
+def test_a_server_gathers_what_the_algorithm_needs_or_the_settings_ask_for(params, gather_sets):
+    federation = params.federation.model_copy(update={"gather_sets": gather_sets})
+    changed = params.model_copy(update={"federation": federation})
+    for method in ("fedavg", "pppfl_paper"):
+        assert gathers_sets(changed, RunSpec("digits", method, "dp_moments")) == gather_sets
+    for method in ("pppfl", "pooled", "sda_fl"):
+        assert gathers_sets(changed, RunSpec("digits", method, "dp_moments"))
+    assert not gathers_sets(changed, RunSpec("digits", "dpsgd"))

@@ -29,9 +29,12 @@ def ask(monkeypatch):
     monkeypatch.setattr(exports, "card", lambda *names: CARD)
     shipped = config.load()
 
-    def asked(method: str, caller: str = SERVERS_CELL, **meta) -> dict:
-        changed = shipped.meta.model_copy(update=meta)
-        params = shipped.model_copy(update={"meta": changed})
+    def asked(method: str, caller: str = SERVERS_CELL, gather_sets: bool = False, **meta) -> dict:
+        changed = {
+            "meta": shipped.meta.model_copy(update=meta),
+            "federation": shipped.federation.model_copy(update={"gather_sets": gather_sets}),
+        }
+        params = shipped.model_copy(update=changed)
         monkeypatch.setattr(client.config, "load", lambda: params)
         monkeypatch.setattr(client, "collab", SimpleNamespace(caller=caller, site_name="c0"))
         names = {"dataset": "digits", "method": method, "generator": "dp_moments"}
@@ -64,6 +67,20 @@ def test_a_set_goes_to_the_server_with_its_card_where_the_clients_own_settings_s
 )
 def test_and_nowhere_else(ask, method, meta):
     assert ask(method, **meta) == {"refused": "in this run no set leaves its client"}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "scaffold", "pppfl_paper"])
+def test_a_set_that_the_training_leaves_at_home_goes_where_the_clients_own_file_says_so(
+    ask, method
+):
+    answer = ask(method, gather_sets=True)
+    assert answer["images"] is SET.images and json.loads(answer["card"]) == CARD
+    assert "refused" in ask(method, gather_sets=False)
+
+
+def test_no_set_goes_in_a_run_on_private_records(ask):
+    answer = ask("dpsgd", gather_sets=True)
+    assert "refused" in answer and "images" not in answer
 
 
 def test_nobody_but_the_jobs_server_gets_it(ask):
