@@ -12,7 +12,7 @@ from pipelines import config, paths
 from pipelines.federation.home import results
 from pipelines.files import read_csv
 from pipelines.guard import uploads
-from stages import fine_tune, meta_train, train_baseline
+from stages import fine_tune, meta_train, train_alone, train_baseline
 
 GENERATOR = "dp_moments"
 METHODS = ["fedavg", "pooled", "fedmeta"]
@@ -33,6 +33,7 @@ def made(_checkout, tmp_path_factory) -> Path:
     project.export(["c0", "c1"], GENERATOR)
     with contextlib.chdir(path):
         params = config.load()
+        train_alone.run(params, "own")
         for method in ("pppfl", *METHODS):
             meta_train.run(params, "own", GENERATOR, method)
             fine_tune.run(params, "own", GENERATOR, method)
@@ -112,6 +113,7 @@ def test_a_client_that_knows_of_itself_alone_fine_tunes_the_folder(
     if not pool:
         (project.path / handed_out[0] / paths.POOL).unlink()
     monkeypatch.chdir(project.path)
+    train_alone.run(config.load(), "own")
     fine_tune.run(config.load(), "own", GENERATOR, method)
     assert not (tuned(method) / "c1.safetensors").exists()
     same = (tuned(method) / "c0.safetensors").read_bytes() == (
