@@ -11,12 +11,21 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from models import scattering_features
+from models.scattering_features import ScatteringFeatures
+
 # of channels in each normalisation (Wu and He 2018)
 GROUPS = 32
 
 
 def build(
-    name: str, *, shape: tuple[int, int, int], classes: int, seed: int, activation: str = "relu"
+    name: str,
+    *,
+    shape: tuple[int, int, int],
+    classes: int,
+    seed: int,
+    activation: str = "relu",
+    features: ScatteringFeatures | None = None,
 ) -> nn.Module:
     """Builds a classifier of float images [B, C, H, W], initialised from the seed alone.
 
@@ -27,17 +36,23 @@ def build(
     * `papernot`, `fedavg_cnn` and `abadi` are of the papers on DP-SGD: Adap DP-FL's (Papernot et
       al. 2021), ALI-DPFL's (McMahan et al. 2017) and DPFL-AGN's (Abadi et al. 2016, on 24x24 pixels
       cut from the middle of larger colour images).
+    * `scatter`: fixed scattering features on a public basis, then one linear layer. Only that layer
+      is trained, and it begins at 0 whatever the seed (`scattering_features`).
 
     Args:
         name: One of these names.
         shape: (height, width, channels) of an image.
         classes: The number of classes.
         seed: The seed of the initial weights.
-        activation: "relu", or "tanh", which is Papernot's. ResNet has ReLUs whatever it says.
+        activation: "relu", or "tanh", which is Papernot's. ResNet has ReLUs whatever it says, and
+            `scatter` has none.
+        features: The fixed features of `scatter`; None makes them, which takes seconds.
 
     Returns:
         A module that takes [B, C, H, W] and returns logits [B, classes].
     """
+    if name == "scatter":
+        return scattering_features.head(features or scattering_features.made(shape), classes)
     height, width, channels = shape
     act = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
     with torch.random.fork_rng(devices=[]):

@@ -131,8 +131,8 @@ class Checks:
             )
             raise self._mistake("dp_baselines.algorithms", name, rule)
         network = block.network or self.params.profiles[dataset].classifier
-        if block.activation != "relu" and network == "resnet":
-            rule = "'relu' where the network is resnet"
+        if block.activation != "relu" and network in ("resnet", "scatter"):
+            rule = f"'relu' where the network is {network}"
             raise self._noisy_mistake(dataset, name, "activation", rule)
         if isinstance(block, Dpsgd):
             broken = disagreement(block)

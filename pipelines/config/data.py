@@ -103,9 +103,9 @@ class Augmentation(Block):
     noise: Warp = 0.0
 
 
-Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"]
+Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "scatter"]
 # {network: the least side of an image}, for the networks that have one.
-SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4}
+SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4, "scatter": 8}
 
 # The sources of a user's own images. Every other source has a published data set, whose records are
 # no secret.

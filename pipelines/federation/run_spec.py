@@ -15,6 +15,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.federation.core.task import Task, of_clients
 from pipelines.files import standard
+from pipelines.training.fixed_features import stored_basis
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ class RunSpec:
                 for key in ("shape", "classes", "classifier", "augmentation", "images")
             },
         }
+        network = getattr(self.settings(params), "network", None) or profile["classifier"]
+        if network == "scatter":
+            alike["features"] = stored_basis(tuple(profile["shape"])).sha256
         return {name: _digest(value) for name, value in alike.items()}
 
 

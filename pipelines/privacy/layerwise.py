@@ -24,7 +24,15 @@ from torch.func import functional_call
 from pipelines.privacy.record_gradients import Formed, Outer, Sums
 
 # no weights, and no look at other records
-ALONE = (nn.Sequential, nn.ReLU, nn.Tanh, nn.MaxPool2d, nn.AvgPool2d, nn.ZeroPad2d)
+ALONE = (
+    nn.Sequential,
+    nn.ReLU,
+    nn.Tanh,
+    nn.MaxPool2d,
+    nn.AvgPool2d,
+    nn.ZeroPad2d,
+    nn.ConstantPad1d,
+)
 
 
 def serves(model: nn.Module) -> bool:
@@ -44,7 +52,14 @@ def serves(model: nn.Module) -> bool:
 
 
 def _is_known(module: nn.Module) -> bool:
-    return type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module)
+    known = type(module) in (*ALONE, nn.Linear, nn.GroupNorm) or _plain(module)
+    return known or _is_fixed(module)
+
+
+def _is_fixed(module: nn.Module) -> bool:
+    """Returns True for a module without weights that declares to see one record at a time."""
+    declares = getattr(module, "treats_records_alone", False) is True
+    return declares and not list(module.parameters())
 
 
 def _all_differ(things: list) -> bool:

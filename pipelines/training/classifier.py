@@ -11,6 +11,7 @@ from models import classifiers
 from pipelines.config.data import Augmentation, Profile
 from pipelines.config.training import Pooled
 from pipelines.datasets.labelled_images import Images
+from pipelines.training import fixed_features
 from pipelines.training.augmentation import warp
 from pipelines.training.tensors import logits, tensors
 
@@ -32,12 +33,15 @@ def new(
     >>> new(profile, seed=0)(torch.zeros(2, 1, 8, 8)).shape
     torch.Size([2, 10])
     """
+    shape = tuple(profile.shape)
+    scatters = profile.classifier == "scatter"
     model = classifiers.build(
         profile.classifier,
-        shape=tuple(profile.shape),
+        shape=shape,
         classes=profile.classes,
         seed=seed,
         activation=activation,
+        features=fixed_features.of_shape(shape) if scatters else None,
     )
     return model.to(device, memory_format=torch.channels_last)
 

@@ -20,6 +20,7 @@ from torch import nn
 
 from pipelines.config.training import Replay, ReplaySchedule
 from pipelines.datasets.labelled_images import Images
+from pipelines.training.fixed_features import without_fixed_part
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import tensors
 
@@ -97,6 +98,7 @@ def fit(
         return 0
     on = next(model.parameters()).device
     images, labels = tensors(records, on)
+    trained, inputs = without_fixed_part(model, images)
     offset = torch.as_tensor(prior).to(on)
     anchor = [parameter.detach().clone() for parameter in model.parameters()]
     stream = torch.Generator().manual_seed(seed)
@@ -110,12 +112,13 @@ def fit(
         if share:
             synthetic, classes = next(released)
             # one pass for both: of small images a pass alone is mostly overhead
-            outputs = model(torch.cat([images[rows], synthetic]))
+            _, entering = without_fixed_part(model, synthetic)
+            outputs = trained(torch.cat([inputs[rows], entering]))
             private = F.cross_entropy(outputs[: len(rows)] + offset, labels[rows])
             public = F.cross_entropy(outputs[len(rows) :], classes)
             loss = (1 - share) * private + share * public
         else:
-            loss = F.cross_entropy(model(images[rows]) + offset, labels[rows])
+            loss = F.cross_entropy(trained(inputs[rows]) + offset, labels[rows])
             if settings.proximal:
                 loss = loss + settings.proximal / 2 * _squared_distance(model, anchor)
         if schedule.cosine:

@@ -15,6 +15,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.core.messages import COUNT, LOSS, ClientState
 from pipelines.training.augmentation import warp
 from pipelines.training.classifier import batches
+from pipelines.training.fixed_features import without_fixed_part
 from pipelines.training.tensors import State, tensors, with_state
 
 
@@ -23,8 +24,8 @@ class Local(ClientState):
     """Holds the records that a client trains on, beside its model on the model's device.
 
     Attributes:
-        model: the client's network.
-        images: float32 [n, C, H, W].
+        model: the client's network, or the part of it that is trained.
+        images: float32 [n, C, H, W], or what enters that part.
         labels: int64 [n].
         augmentation: how images are warped in every batch, or None.
         seed: of the client's own random numbers.
@@ -60,6 +61,8 @@ class Local(ClientState):
 def hold(model: nn.Module, data: Images, augmentation: Augmentation | None, seed: int) -> Local:
     """Returns the records as tensors, made once for all rounds.
 
+    Where images are not warped, a network's fixed features are computed once, too.
+
     Args:
         model: the client's network, whose device the tensors go to.
         data: uint8 images [n, H, W, C] and their labels.
@@ -67,6 +70,8 @@ def hold(model: nn.Module, data: Images, augmentation: Augmentation | None, seed
         seed: of the client's own random numbers.
     """
     images, labels = tensors(data, next(model.parameters()).device)
+    if not augmentation:
+        model, images = without_fixed_part(model, images)
     return Local(model, images, labels, augmentation, seed)
 
 

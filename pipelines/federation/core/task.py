@@ -15,6 +15,7 @@ from pipelines.config.generators import WITHOUT_NOISE
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.core import local_sgd
 from pipelines.training import classifier
+from pipelines.training.fixed_features import without_fixed_part
 from pipelines.training.tensors import State, device, state_of
 
 
@@ -51,10 +52,15 @@ class Task:
 
     @cached_property
     def pool(self) -> torch.Tensor:
-        """Returns the images of all shared sets, float32 [n, C, H, W], in client order."""
+        """Returns the images of all shared sets, float32 [n, C, H, W], in client order.
+
+        They are as those that a client holds: fixed features where these never change.
+        """
         sets = self.data if self.shared is None else self.shared
-        on = next(self.build().parameters()).device
-        return torch.cat([local_sgd.tensors(sets[client], on)[0] for client in sorted(sets)])
+        model = self.build()
+        on = next(model.parameters()).device
+        images = torch.cat([local_sgd.tensors(sets[client], on)[0] for client in sorted(sets)])
+        return images if self.augmentation else without_fixed_part(model, images)[1]
 
 
 def of_clients(

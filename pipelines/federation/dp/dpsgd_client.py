@@ -18,6 +18,7 @@ from pipelines.federation.dp.account import Account
 from pipelines.privacy import float_gaussian
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import Lot, Scaled
+from pipelines.training.fixed_features import without_fixed_part
 from pipelines.training.tensors import state_of, tensors, with_state
 
 
@@ -51,10 +52,10 @@ class Client(ClientState):
     """
 
     def __init__(self, model: nn.Module, data: Images, account: Account, noise: Noise):
-        self.model = model
         self.account = account
         self.noise = noise
-        self.images, self.labels = tensors(data, next(model.parameters()).device)
+        images, self.labels = tensors(data, next(model.parameters()).device)
+        self.model, self.images = without_fixed_part(model, images)
         self.clip = clipping.Clip(account.settings)
         self.optimiser = optimisers.build(model.parameters(), account.settings)
         self.variate = NoisyVariate(model) if account.settings.control_variates else None

@@ -78,7 +78,9 @@ def test_noisy_training_imports_no_engine_of_somebody_else():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi"])
+@pytest.mark.parametrize(
+    "name", ["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "scatter"]
+)
 def test_no_network_mixes_records(name):
     model = classifiers.build(name, shape=(28, 28, 1), classes=10, seed=0)
     assert not [

@@ -1,0 +1,130 @@
+"""Tests the stored basis, its hash, and the features of records."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from project import ROOT
+
+from models import classifiers, scattering_basis
+from pipelines.config.data import Profile
+from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
+from pipelines.training import classifier, fixed_features
+from pipelines.training.tensors import state_of
+
+SHAPE = (8, 8, 1)
+HASH = (
+    "from pipelines.training.fixed_features import stored_basis; "
+    "print(stored_basis((8, 8, 1)).sha256)"
+)
+
+
+def images(count: int, seed: int = 0) -> Images:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (count, *SHAPE)).astype(np.uint8)
+    return Images(pixels, rng.integers(0, 3, count), np.arange(count))
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Makes bases of few noise images, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scattering_basis, "IMAGES", 200)
+    monkeypatch.setattr(scattering_basis.make, "__defaults__", (200, iter))
+    fixed_features.of_shape.cache_clear()
+    yield tmp_path
+    fixed_features.of_shape.cache_clear()
+
+
+def test_two_fresh_processes_make_the_same_file(tmp_path):
+    hashes = []
+    for name, threads in (("one", "1"), ("other", "2")):
+        place = tmp_path / name
+        place.mkdir()
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": threads}
+        done = subprocess.run(
+            [sys.executable, "-c", HASH],
+            cwd=place,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        hashes.append(done.stdout.strip())
+        (file,) = (place / ".scratch/bases").iterdir()
+        assert file.name == "scattering-8x8x1-1.safetensors"
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == hashes[-1]
+    assert hashes[0] == hashes[1] and len(hashes[0]) == 64
+
+
+def test_a_stored_basis_is_read_and_not_made_again(small, monkeypatch):
+    stored = fixed_features.stored_basis(SHAPE)
+    monkeypatch.setattr(scattering_basis, "make", lambda *_, **__: pytest.fail("made again"))
+    again = fixed_features.stored_basis(SHAPE)
+    assert again.sha256 == stored.sha256
+    for a, b in zip(stored.basis, again.basis):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("damage", [b"", b"no basis", None])
+def test_a_damaged_basis_is_made_again(small, damage):
+    stored = fixed_features.stored_basis(SHAPE)
+    (file,) = (small / ".scratch/bases").iterdir()
+    file.write_bytes(file.read_bytes()[:-9] if damage is None else damage)
+    assert fixed_features.stored_basis(SHAPE).sha256 == stored.sha256
+    assert list((small / ".scratch/bases").iterdir()) == [file]
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(small):
+    (small / ".scratch").write_text("no folder")
+    with pytest.raises(UserError, match="Could not write"):
+        fixed_features.stored_basis(SHAPE)
+
+
+def test_the_features_are_the_network_s(small):
+    profile = Profile.model_construct(classifier="scatter", shape=[8, 8, 1], classes=3)
+    model = classifier.new(profile, seed=0)
+    data = images(130)
+    found = fixed_features.features(data)
+    pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, model[0](pixels), atol=1e-5)
+    assert fixed_features.features(images(0)).shape == (0, model[0].count)
+
+
+def test_the_cache_knows_its_images_and_its_basis(small, monkeypatch):
+    folder = small / "private"
+    found = fixed_features.features(images(5), folder)
+    (file,) = folder.iterdir()
+    assert folder.stat().st_mode & 0o077 == 0 and file.stat().st_mode & 0o077 == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(fixed_features, "_in_batches", lambda *_: pytest.fail("computed again"))
+        np.testing.assert_array_equal(fixed_features.features(images(5), folder), found)
+    fixed_features.features(images(5, seed=1), folder)
+    assert len(list(folder.iterdir())) == 2
+    stored = fixed_features.stored_basis(SHAPE)
+    monkeypatch.setattr(fixed_features, "stored_basis", lambda _: stored._replace(sha256="another"))
+    fixed_features.features(images(5), folder)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_to_train_the_part_is_to_train_the_network(small):
+    profile = Profile.model_construct(classifier="scatter", shape=[8, 8, 1], classes=3)
+    model = classifier.new(profile, seed=0)
+    pixels = torch.rand(6, 1, 8, 8)
+    part, entering = fixed_features.without_fixed_part(model, pixels)
+    assert set(state_of(part)) == set(state_of(model)) == {"2.weight"}
+    torch.nn.init.normal_(part[-1].weight)
+    torch.testing.assert_close(part(entering), model(pixels), atol=1e-4, rtol=1e-4)
+
+
+def test_any_other_network_comes_back_as_it_is():
+    model = classifiers.build("mlp", shape=SHAPE, classes=3, seed=0)
+    pixels = torch.rand(2, 1, 8, 8)
+    part, entering = fixed_features.without_fixed_part(model, pixels)
+    assert part is model and entering is pixels
