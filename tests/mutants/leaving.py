@@ -46,6 +46,20 @@ MUTANTS = [
         f"{TESTS}/federation/network/flare/test_client.py::test_and_nowhere_else",
     ),
     Mutant(
+        "a setting that has sets gathered in a noisy run, too",
+        "pipelines/federation/run_spec.py",
+        "return params.federation.gather_sets and not self.noisy",
+        "return params.federation.gather_sets",
+        f"{TESTS}/federation/test_run_spec.py::test_no_setting_has_sets_gathered_in_a_noisy_run",
+    ),
+    Mutant(
+        "a guard that looks at no model that a user made by hand",
+        "pipelines/guard/uploads.py",
+        "if folder.is_dir() and path not in known:",
+        "if False:",
+        f"{TESTS}/guard/test_uploads.py::test_and_no_other_image_whatever_its_cards_say",
+    ),
+    Mutant(
         "a guard that lets a file too many leave",
         "pipelines/guard/uploads.py",
         "if expected and name not in (*expected, *OPTIONAL[places[0]]):",
