@@ -1,11 +1,12 @@
 """Checks what must hold between blocks of settings, each of which is valid by itself."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config.blocks import Blocks
-from pipelines.config.data import SMALLEST, Profile, channels_first
+from pipelines.config.data import LARGEST, SMALLEST, Profile, channels_first
 from pipelines.config.dp import (
     DP_BASELINES,
     NEEDING_NO_IMAGES,
@@ -105,7 +106,7 @@ class Checks:
             raise self._mistake(f"profiles.{dataset}.class_names", profile.class_names, rule)
 
     def _networks_fit(self, dataset: str, profile: Profile) -> None:
-        """Checks that no network is too large for the data set's images."""
+        """Checks that the data set's images are neither too small nor too large for a network."""
         owners = {"": profile}
         for name in GENERATORS:
             owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
@@ -118,6 +119,10 @@ class Checks:
                 least = SMALLEST.get(name, 1)
                 if min(profile.shape[:2]) < least:
                     rule = f"'mlp' for images below {least}x{least}"
+                    raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
+                most = LARGEST.get(name, math.inf)
+                if max(profile.shape[:2]) > most:
+                    rule = f"another for images above {most}x{most}"
                     raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
 
     def _noisy(self, dataset: str, name: str) -> Block:

@@ -106,6 +106,8 @@ class Augmentation(Block):
 Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "scatter"]
 # {network: the least side of an image}, for the networks that have one.
 SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4, "scatter": 8}
+# {network: the largest side of an image}: the basis of larger ones takes gigabytes of memory.
+LARGEST = {"scatter": 64}
 
 # The sources of a user's own images. Every other source has a published data set, whose records are
 # no secret.

@@ -62,4 +62,29 @@ MUTANTS = [
         '{"os_entropy": lambda: SeededForTests(test_seed),',
         f"{TESTS}/privacy/test_noise.py::test_the_seed_reaches_only_the_test_source",
     ),
+    Mutant(
+        "round the privacy loss down",
+        "pipelines/privacy/accounting/loss_distributions.py",
+        "    lowest = math.floor(bounds.epsilon_lower / interval)\n"
+        "    highest = math.ceil(bounds.epsilon_upper / interval)\n"
+        "    epsilons = np.arange(lowest, highest + 1) * interval\n",
+        "    lowest = math.floor(bounds.epsilon_lower / interval) - 1\n"
+        "    highest = math.ceil(bounds.epsilon_upper / interval) - 1\n"
+        "    epsilons = np.arange(lowest + 1, highest + 2) * interval\n",
+        f"{TESTS}/privacy/accounting/test_loss_distributions.py::test_no_direction_s_delta_is_below_the_exact_one",
+    ),
+    Mutant(
+        "join the curve's points from below",
+        "pipelines/privacy/accounting/loss_distributions.py",
+        "probabilities[1:-1] = inner / growth",
+        "probabilities[1:-1] = differences[1:] - differences[:-1]",
+        f"{TESTS}/privacy/accounting/test_loss_distributions.py::test_no_direction_s_delta_is_below_the_exact_one",
+    ),
+    Mutant(
+        "lose the mass that a composition cuts off",
+        "pipelines/privacy/accounting/loss_distributions.py",
+        "infinity_mass = TAIL_MASS - math.expm1(",
+        "infinity_mass = -math.expm1(",
+        f"{TESTS}/privacy/accounting/test_loss_distributions.py::test_steps_together_are_dp_accounting_s",
+    ),
 ]

@@ -3,13 +3,14 @@
 All functions are pure and take keywords only. The neighbouring relation is everywhere: add or
 remove one record.
 
-gdp            Gaussian releases, exactly
-renyi          the Rényi curve of the Poisson-sampled Gaussian
-schedules      what many sampled steps cost, each with its own noise
-calibration    how much noise, or how many steps, a budget allows
-pld            what steps cost on the way
-filters        noise chosen from private outcomes
-totals         all releases together
+gdp                 Gaussian releases, exactly
+renyi               the Rényi curve of the Poisson-sampled Gaussian
+schedules           what many sampled steps cost, each with its own noise
+calibration         how much noise, or how many steps, a budget allows
+loss_distributions  the privacy loss of sampled steps, on a lattice
+pld                 what steps cost on the way
+filters             noise chosen from private outcomes
+totals              all releases together
 
 >>> epsilon = gdp_epsilon(mu=0.5, delta=1e-5)
 >>> round(epsilon, 3), round(gdp_mu(epsilon=epsilon, delta=1e-5), 3)

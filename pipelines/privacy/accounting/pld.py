@@ -15,7 +15,8 @@ True
 import weakref
 from functools import cached_property, lru_cache
 
-from pipelines.privacy.accounting.schedules import Steps, dp_accounting
+from pipelines.privacy.accounting.loss_distributions import sampled_gaussian, self_composed
+from pipelines.privacy.accounting.schedules import Steps
 
 # of the losses' lattice, twenty times the library's own; the estimate stays an upper bound
 INTERVAL = 2e-3
@@ -74,15 +75,15 @@ class Losses:
 def _of(steps: Steps):
     """Returns the distribution of equal steps.
 
-    Composing even one with itself looks for its tails, which takes ten times as long as composing
-    it with others.
+    One step is not composed with itself: the search for its tails costs time, and the running
+    composition looks for them anyway.
     """
-    distribution = dp_accounting().pld.privacy_loss_distribution.from_gaussian_mechanism(
-        steps.noise_multiplier,
-        sampling_prob=steps.sampling_rate,
-        value_discretization_interval=INTERVAL,
+    step = sampled_gaussian(
+        noise_multiplier=steps.noise_multiplier,
+        sampling_rate=steps.sampling_rate,
+        interval=INTERVAL,
     )
-    return distribution.self_compose(steps.count) if steps.count > 1 else distribution
+    return self_composed(step, steps.count) if steps.count > 1 else step
 
 
 NOTHING = Losses()

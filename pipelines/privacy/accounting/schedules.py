@@ -13,12 +13,12 @@ see `filters`; for the noise that a budget allows see `calibration`.
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipelines.privacy.accounting.gdp import compose, gdp_epsilon
+from pipelines.privacy.accounting.loss_distributions import sampled_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
 
 
@@ -98,12 +98,11 @@ def schedule_epsilon_pld(*, schedule: Schedule, delta: float, levels: int = 100)
             still an upper bound.
     """
     schedule = [Steps(*steps) for steps in schedule if steps[2]]
+    if not schedule:
+        return 0.0
     if any(steps.noise_multiplier == 0 for steps in schedule):
         return math.inf
-    accountant = dp_accounting().pld.PLDAccountant()
-    for steps in _coarser(schedule, levels):
-        accountant.compose(sampled_event(steps))
-    return accountant.get_epsilon(delta) if schedule else 0.0
+    return sampled_epsilon(schedule=tuple(_coarser(schedule, levels)), delta=delta)
 
 
 def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
@@ -119,25 +118,6 @@ def schedule_epsilon_gdp(*, schedule: Schedule, delta: float) -> float:
         if count:
             mus.append(math.sqrt(count) / noise if noise * noise > 0 else math.inf)
     return gdp_epsilon(mu=compose(mus), delta=delta)
-
-
-def sampled_event(steps: Steps) -> Any:
-    """Returns the steps as dp-accounting describes them."""
-    library = dp_accounting()
-    noise = library.GaussianDpEvent(steps.noise_multiplier)
-    step = library.PoissonSampledDpEvent(steps.sampling_rate, noise)
-    return library.SelfComposedDpEvent(step, steps.count)
-
-
-def dp_accounting() -> ModuleType:
-    """Imports the library where it is used.
-
-    That takes two seconds, which the stages without DP-SGD need not pay.
-    """
-    import dp_accounting
-    import dp_accounting.pld
-
-    return dp_accounting
 
 
 def _coarser(schedule: Schedule, levels: int) -> list[Steps]:

@@ -8,11 +8,11 @@ inf
 """
 
 import math
-from functools import cache
 
 from pipelines.privacy.accounting.gdp import LARGEST_EPSILON, compose, gdp_epsilon
+from pipelines.privacy.accounting.loss_distributions import sampled_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, rdp_epsilon
-from pipelines.privacy.accounting.schedules import Steps, dp_accounting, sampled_event, schedule_rdp
+from pipelines.privacy.accounting.schedules import Steps, schedule_rdp
 
 
 def total_epsilon(*, costs: list[dict], delta: float) -> float:
@@ -45,7 +45,7 @@ def total_epsilon(*, costs: list[dict], delta: float) -> float:
     if filtered:
         total = _by_renyi(filtered, mu, schedule, delta)
     elif schedule:
-        total = _by_loss_distributions(mu, tuple(schedule), delta)
+        total = sampled_epsilon(schedule=tuple(schedule), delta=delta, mu=mu)
     else:
         total = gdp_epsilon(mu=mu, delta=delta)
     return total if total <= LARGEST_EPSILON else math.inf
@@ -66,14 +66,3 @@ def _by_renyi(filtered: list[dict], mu: float, schedule: list[Steps], delta: flo
         total = gaussian + schedule_rdp(schedule=schedule, order=order)
         candidates.append(rdp_epsilon(rdp=total, order=order, delta=delta))
     return min(candidates)
-
-
-# it takes seconds, and clients with equal budgets need the same figure
-@cache
-def _by_loss_distributions(mu: float, schedule: tuple[Steps, ...], delta: float) -> float:
-    accountant = dp_accounting().pld.PLDAccountant()
-    if mu > 0:
-        accountant.compose(dp_accounting().GaussianDpEvent(1 / mu))
-    for steps in schedule:
-        accountant.compose(sampled_event(steps))
-    return accountant.get_epsilon(delta)

@@ -295,3 +295,26 @@ def test_noise_that_cannot_be_planned_is_one_sentence_and_given_noise_need_not_b
     assert said in mistakes(content)[0]
     content["dp_baselines"][name] |= {"noise_multiplier": 2.0, "most_local_steps": 100}
     load(content)
+
+
+def test_scatter_is_refused_for_large_images():
+    content = changed(("profiles", "my_npz", "classifier"), "scatter")
+    content["profiles"]["my_npz"]["shape"] = [64, 65, 1]
+    (line,) = mistakes(content)
+    assert "parameter of profiles.my_npz must be another for images above 64x64" in line
+    content["profiles"]["my_npz"]["shape"] = [64, 64, 3]
+    load(content)
+
+
+def test_scatter_has_no_activation_to_choose():
+    content = changed(("profiles", "digits", "classifier"), "scatter")
+    content["dp_baselines"]["algorithms"] = ["dpsgd"]
+    load(content)
+    content["profiles"]["digits"]["training"] = {"dpsgd": {"activation": "tanh"}}
+    (line,) = mistakes(content)
+    assert "'relu' where the network is scatter" in line
+
+
+def test_a_generator_has_its_own_networks():
+    content = changed(("synthesis", "dp_teacher", "classifier"), "scatter")
+    assert any("must be one of 'mlp' or 'cnn'" in line for line in mistakes(content))

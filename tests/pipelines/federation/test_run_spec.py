@@ -5,7 +5,9 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.errors import UserError
+from pipelines.federation import run_spec
 from pipelines.federation.run_spec import RunSpec, named
+from pipelines.training.fixed_features import StoredBasis
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +94,17 @@ def test_a_clients_budget_is_nobodys_business_but_its_own(params):
     }
     for run in (RunSpec("digits", "fedavg", "dp_moments"), RunSpec("digits", "dpsgd")):
         assert run.terms(changed(params, clients=poorer)) == run.terms(params)
+
+
+def test_terms_of_fixed_features_name_their_basis(params, monkeypatch):
+    """Two bases are two networks, though the linear layers on them have one shape."""
+    profile = params.profiles["digits"].model_copy(update={"classifier": "scatter"})
+    scatter = changed(params, profiles={**params.profiles, "digits": profile})
+    run = RunSpec("digits", "fedavg", "dp_moments")
+    digests = []
+    for sha256 in ("one", "other"):
+        stored = StoredBasis(None, sha256)
+        monkeypatch.setattr(run_spec, "stored_basis", lambda shape, stored=stored: stored)
+        digests.append(run.terms(scatter))
+    assert {name for name in digests[0] if digests[0][name] != digests[1][name]} == {"features"}
+    assert "features" not in run.terms(params)

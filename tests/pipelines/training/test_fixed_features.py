@@ -11,10 +11,12 @@ import torch
 from project import ROOT
 
 from models import classifiers, scattering_basis
-from pipelines.config.data import Profile
+from pipelines.config.data import Augmentation, Profile
+from pipelines.config.training import Replay
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.training import classifier, fixed_features
+from pipelines.training import classifier, fixed_features, replay
+from pipelines.training.pool import Pool
 from pipelines.training.tensors import state_of
 
 SHAPE = (8, 8, 1)
@@ -121,6 +123,18 @@ def test_to_train_the_part_is_to_train_the_network(small):
     assert set(state_of(part)) == set(state_of(model)) == {"2.weight"}
     torch.nn.init.normal_(part[-1].weight)
     torch.testing.assert_close(part(entering), model(pixels), atol=1e-4, rtol=1e-4)
+
+
+def test_replay_trains_it_on_private_and_released_images(small):
+    profile = Profile.model_construct(classifier="scatter", shape=[8, 8, 1], classes=3)
+    schedule = {"from_labels": 0, "steps": 3, "learning_rate": 0.03, "synthetic_share": 0.5}
+    settings = Replay.model_validate({"batch": 16, "proximal": 0.01, "schedules": [schedule]})
+    prior = np.zeros(3, np.float32)
+    for released in (None, Pool(images(40, seed=1), Augmentation(noise=0.1))):
+        model = classifier.new(profile, seed=0)
+        steps = replay.fit(model, images(30), released, prior=prior, settings=settings, seed=0)
+        assert steps == 3 and set(state_of(model)) == {"2.weight"}
+        assert state_of(model)["2.weight"].any()
 
 
 def test_any_other_network_comes_back_as_it_is():

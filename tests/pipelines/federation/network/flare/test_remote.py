@@ -24,7 +24,7 @@ from pipelines import config, paths
 from pipelines.datasets import exports
 from pipelines.federation.network.flare import names, processes, submit
 from pipelines.guard import uploads
-from stages import fine_tune, meta_train
+from stages import fine_tune, meta_train, train_alone
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
@@ -100,6 +100,7 @@ def fine_tuned(client: str, federation: Federation, method: str, path: Path) -> 
     test = paths.prepared("own") / "test.npz"
     (path / test).parent.mkdir(parents=True)
     shutil.copy(test, path / test)
+    Project(path).run(sys.executable, "-m", "stages.train_alone", "--dataset", "own")
     Project(path).run(*command("fine_tune", method))
     return files(path / paths.personal("own", GENERATOR, method) / f"{method}-{GENERATOR}")
 
@@ -108,6 +109,7 @@ def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_a
     federation, tmp_path
 ):
     federation.gather(True)
+    train_alone.run(config.load(), "own")
     for method in METHODS:
         federation.train(method)
         meta_train.run(config.load(), "own", GENERATOR, method)
