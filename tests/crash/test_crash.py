@@ -252,7 +252,8 @@ def world(project: Within, folder: Path, targets: list[str], exact: bool) -> Wor
     timed = folder / "timed/fedlens"
     whole = project.path
     seconds = {}
-    forked(lambda: Within(whole).repro("partition@own"), folder / "said").result()
+    first = ("partition@own", "train_alone@own")
+    forked(lambda: Within(whole).repro(*first), folder / "said").result()
     for copy in (base, timed):
         copied(whole, copy)
     for target in targets:

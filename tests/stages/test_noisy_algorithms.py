@@ -22,7 +22,7 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
     shipped = config.load(ROOT / "params.yaml").dp_baselines.algorithms
     assert sorted(shipped) == sorted(DP_BASELINES)
     within.edit(lambda params: params["dp_baselines"].update(algorithms=list(DP_BASELINES)))
-    for stage in ("prepare", "partition"):
+    for stage in ("prepare", "partition", "train_alone"):
         within.stage(stage, "--dataset", "own")
     for name in DP_BASELINES:
         within.stage("train_dp_baseline", "--dataset", "own", "--algorithm", name)
@@ -49,7 +49,7 @@ def test_every_algorithm_runs_within_its_budgets_and_enters_its_ledgers(within):
 def test_what_looks_at_public_images_is_left_out_where_own_images_declare_none(checkout):
     checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=None))
     checkout.edit(lambda params: params["dp_baselines"].update(algorithms=["dpsgd", "adap"]))
-    for stage in ("prepare", "partition"):
+    for stage in ("prepare", "partition", "train_alone"):
         checkout.stage(stage, "--dataset", "own")
     said = checkout.stage("train_dp_baseline", "--dataset", "own", "--algorithm", "adap").stdout
     why = "adap is left out: its noise_control 'falling_loss' looks at images that are declared public"
@@ -75,7 +75,7 @@ def test_what_looks_at_public_images_is_left_out_where_own_images_declare_none(c
 
 
 def test_a_start_that_spends_all_and_images_too_few_are_sentences(checkout):
-    for stage in ("prepare", "partition"):
+    for stage in ("prepare", "partition", "train_alone"):
         checkout.stage(stage, "--dataset", "own")
     cell = ("--dataset", "own", "--algorithm")
 

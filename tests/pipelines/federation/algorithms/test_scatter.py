@@ -49,7 +49,8 @@ def params() -> config.Params:
 def settings_of(params: config.Params, method: str):
     """Returns the method's settings on the network, of two rounds and a short warm start."""
     settings = params.training("digits", methods.block(method))
-    changes = {"rounds": 2} if hasattr(settings, "rounds") else {"steps": 40}
+    has_rounds = "rounds" in type(settings).model_fields
+    changes = {"rounds": 2} if has_rounds else {"steps": 40}
     if method not in DP_BASELINES and getattr(settings, "warm_start", None):
         changes["warm_start"] = settings.warm_start.model_copy(update={"steps": 40})
     return settings.model_copy(update=changes)
