@@ -100,6 +100,7 @@ def test_an_interrupted_stage_leaves_no_process(project):
 
 def test_noisy_training_over_the_network_is_made_once(project):
     project.edit(lambda params: params["federation"].update(engine="nvflare", on_loss="fail"))
+    project.stage("train_alone", "--dataset", "own")
     of = ("train_dp_baseline", "--dataset", "own", "--algorithm", "dpsgd")
     assert "own dpsgd: " in project.stage(*of).stdout
     assert "nothing is spent" in project.stage(*of).stdout
