@@ -4,13 +4,14 @@
 
 Beside it stands PPPFL against other starts, all with the recipe `replay`.
 
-A gain is the accuracy of PPPFL's model after the recipe `replay`, less that of training alone by the
-same schedule. On everybody's images the class shares of the model that was trained alone are taken
-off. Cells are paired by client and seed. An interval is over all cells of one number of labels. With
-few seeds it is too narrow where a seed sways all of its clients alike.
+A gain is the accuracy of PPPFL's model after the recipe `replay`, less that of training alone by
+the same schedule. On everybody's images the class shares of the model that was trained alone are
+taken off. Cells are paired by client and seed. An interval is over all cells of one number of labels.
+With few seeds it is too narrow where a seed sways all of its clients alike.
 
-A client gains nothing from the least number of labels at which the interval, and that of each greater
-number, reaches down to zero. The numbers of labels of federated clients are drawn at their median.
+A client gains nothing from the least number of labels at which the interval, and that of each
+greater number, reaches down to zero. The numbers of labels of federated clients are drawn at their
+median.
 """
 
 from itertools import product
@@ -62,18 +63,18 @@ def gains(
 
 
 def rivals(cells: list[dict]) -> list[dict]:
-    """Returns a row per data set, number of labels and other start: PPPFL's accuracy less its own."""
+    """Returns PPPFL's accuracy less that of each other start, a row per number of labels."""
     rows = []
     for dataset, labels in product(personalisation.DATASETS, personalisation.LABELS):
         for start in personalisation.STARTS:
             rival = {**SHIPPED, "start": start}
-            own = gains(cells, dataset, labels, "own", rival)
-            if not own or start == SHIPPED["start"]:
+            at_home = gains(cells, dataset, labels, "own", rival)
+            if not at_home or start == SHIPPED["start"]:
                 continue
-            row = {"dataset": dataset, "labels": labels, "start": start}
+            row = {"dataset": dataset, "labels": labels, "start": start, **_counts(at_home)}
             for place in PLACES:
                 row |= _figures(place, gains(cells, dataset, labels, place, rival))
-            rows.append({**row, "cells": len(own), "seeds": len({seed for seed, _ in own})})
+            rows.append(row)
     return rows
 
 
@@ -82,17 +83,21 @@ def table(cells: list[dict]) -> list[dict]:
     rows = []
     for dataset in personalisation.DATASETS:
         for labels in personalisation.LABELS:
-            own = gains(cells, dataset, labels, "own")
-            if not own:
+            at_home = gains(cells, dataset, labels, "own")
+            if not at_home:
                 continue
             shipped = {**SHIPPED, "dataset": dataset, "labels": labels}
             sizes = [cell["records"] for cell in cells if has(cell, shipped)]
-            row = {"dataset": dataset, "labels": labels, "median_labels": float(np.median(sizes))}
+            row = {"dataset": dataset, "labels": labels, **_counts(at_home)}
+            row["median_labels"] = float(np.median(sizes))
             for place in PLACES:
                 row |= _figures(place, gains(cells, dataset, labels, place))
-            row |= {"cells": len(own), "seeds": len({seed for seed, _ in own})}
             rows.append(row)
     return rows
+
+
+def _counts(differences: dict[tuple, float]) -> dict[str, int]:
+    return {"cells": len(differences), "seeds": len({seed for seed, _ in differences})}
 
 
 def _figures(place: str, differences: dict[tuple, float]) -> dict[str, float | None]:
@@ -150,6 +155,7 @@ def _line(axes: Axes, rows: list[dict], place: str, style: dict) -> None:
 
 
 def main() -> None:
+    """Prints and stores the tables, and draws the picture."""
     rows = table(personalisation.stored(personalisation.NAME))
     crossings = {}
     for dataset in personalisation.DATASETS:

@@ -3,11 +3,11 @@
     python -m benchmarks.meta_additions --datasets digits                    # ten draws, a minute
     python -m benchmarks.meta_additions --datasets mnist --draws 2           # half an hour
 
-Draws are development draws: training images stand for the global test set, and no test image is read
-(`client_draws`). `handed out` is the shared model as it is, on these images. `own` and `everybody` are
-newcomers with 8 labels after the recipe `replay`, by both read-outs. `own plain` and `everybody plain`
-are the same after five SGD steps at the inner rate that was meta-trained, and nothing else. Rows that
-are stored under the same settings are not measured again.
+Draws are development draws: training images stand for the global test set, and no test image is
+read (`client_draws`). `handed out` is the shared model as it is, on these images. `own` and
+`everybody` are newcomers with 8 labels after the recipe `replay`, by both read-outs. `own plain` and
+`everybody plain` are the same after five SGD steps at the inner rate that was meta-trained, and
+nothing else. Rows that are stored under the same settings are not measured again.
 """
 
 import argparse
@@ -48,17 +48,17 @@ def variants(shipped: Meta) -> dict[str, Meta]:
     Args:
         shipped: The settings of `meta`.
     """
-    found = {"shipped": shipped}
+    settings = {"shipped": shipped}
     for name, field in ADDITIONS.items():
-        found[f"without {name}"] = shipped.model_copy(update={field: NONE[field]})
+        settings[f"without {name}"] = shipped.model_copy(update={field: NONE[field]})
     bare = shipped.model_copy(update=NONE)
-    found["none of them"] = bare
+    settings["none of them"] = bare
     for name, field in ADDITIONS.items():
-        found[f"{name} alone"] = bare.model_copy(update={field: getattr(shipped, field)})
-    found["warm start, one round"] = shipped.model_copy(update={"rounds": 1})
+        settings[f"{name} alone"] = bare.model_copy(update={field: getattr(shipped, field)})
+    settings["warm start, one round"] = shipped.model_copy(update={"rounds": 1})
     cold = shipped.model_copy(update={"warm_start": None, "rounds": LONG})
-    found[f"without warm start, {LONG} rounds"] = cold
-    return found
+    settings[f"without warm start, {LONG} rounds"] = cold
+    return settings
 
 
 def measured(clients: ClientDraw, settings: Meta) -> dict[str, float]:
@@ -76,9 +76,9 @@ def measured(clients: ClientDraw, settings: Meta) -> dict[str, float]:
         records = personalisation.labelled(clients, client, LABELS)
         key = {"client": client, "labels": LABELS, "recipe": "replay"}
         personal = personalisation.tuned(clients, initial, key, records, clients.pool, {})
-        found = personalisation.scored(clients, personal, client)
-        figures["own"].append(found["own"])
-        figures["everybody"].append(found["global"])
+        accuracies = personalisation.scored(clients, personal, client)
+        figures["own"].append(accuracies["own"])
+        figures["everybody"].append(accuracies["global"])
         model = inner_loop(clients, initial, records, settings)
         figures["own plain"].append(scores(model, clients.own_test(client))["accuracy"])
         figures["everybody plain"].append(scores(model, clients.everyone)["accuracy"])
@@ -130,6 +130,7 @@ def summary(rows: list[dict]) -> list[dict]:
 
 
 def main() -> None:
+    """Measures what is missing, prints and stores the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -156,7 +157,7 @@ def main() -> None:
 
 
 def current(row: dict, key: dict) -> bool:
-    """Returns whether a row may stand beside that of a key: of another data set, or of its settings."""
+    """Returns whether a row may stand beside the key's: of another data set, or of its settings."""
     if row["dataset"] != key["dataset"]:
         return True
     same = all(row[name] == key[name] for name in ("variant", "draw"))

@@ -1,11 +1,12 @@
-"""Times a step of the recipe at home against a step of plain fine-tuning, in CPU time on one thread.
+"""Times a step of the recipe at home against one of plain fine-tuning, in CPU time on one thread.
 
     python -m benchmarks.recipe_step          # two minutes on one core
 
-Both take turns on the same weights and records, and the least time of each counts. A plain step takes
-a batch of the client's records, at most as many as the recipe takes. A step of the recipe draws, warps
-and learns from released images, too. Where the schedule says `mean_with_local`, the time of the model
-that is trained alone is part of it. The steps of plain fine-tuning are those of `new_clients`.
+Both take turns on the same weights and records, and the least time of each counts. A plain step
+takes a batch of the client's records, at most as many as the recipe takes. A step of the recipe
+draws, warps and learns from released images, too. Where the schedule says `mean_with_local`, the
+time of the model that is trained alone is part of it. The steps of plain fine-tuning are those of
+`new_clients`.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from benchmarks.federated_round import seconds
 from pipelines import config
 from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation.home import fine_tuning
+from pipelines.federation.home import recipes
 from pipelines.training import classifier, replay
 from pipelines.training.pool import Pool
 
@@ -29,7 +30,13 @@ REPEATS = 5
 
 
 def pictures(params: config.Params, dataset: str, count: int) -> Images:
-    """Returns random images with labels in turn."""
+    """Returns random images with labels in turn.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set, whose shape and classes the images have.
+        count: How many images.
+    """
     profile = params.profiles[dataset]
     rng = np.random.default_rng(count)
     pixels = rng.integers(0, 256, (count, *profile.shape)).astype(np.uint8)
@@ -49,6 +56,11 @@ def short(settings: FineTune) -> FineTune:
 def measured(params: config.Params, dataset: str, labels: int) -> dict:
     """Times both for a client with so many labels.
 
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        labels: How many records the client has.
+
     Returns:
         The row: CPU-seconds of a step of each, their ratio, and the steps that both take in all.
     """
@@ -64,7 +76,7 @@ def measured(params: config.Params, dataset: str, labels: int) -> dict:
         classifier.fit(model, part, epochs=STEPS, batch=batch, learning_rate=1e-3, seed=0)
 
     def recipe() -> None:
-        fine_tuning.replayed(
+        recipes.replayed(
             model,
             records,
             settings,
@@ -75,10 +87,11 @@ def measured(params: config.Params, dataset: str, labels: int) -> dict:
 
     times = {plain: [], recipe: []}
     for _ in range(REPEATS):
-        for work, found in times.items():
+        for work, measurements in times.items():
             model = classifier.new(profile, 0)
-            found.append(seconds(work) / STEPS)
-    plain_seconds, recipe_seconds = (min(found) for found in times.values())
+            measurements.append(seconds(work) / STEPS)
+    plain_seconds = min(times[plain])
+    recipe_seconds = min(times[recipe])
     return {
         "dataset": dataset,
         "labels": labels,
@@ -91,6 +104,7 @@ def measured(params: config.Params, dataset: str, labels: int) -> dict:
 
 
 def main() -> None:
+    """Measures all rows, prints and stores the table."""
     torch.set_num_threads(1)
     params = config.load()
     rows = []

@@ -83,9 +83,9 @@ def make(shape: tuple[int, int, int], images: int = IMAGES, progress=iter) -> Ba
     mean = features.mean(0)
     features -= mean
     deviations, directions = _principal(features, min(DIRECTIONS, *features.shape))
-    kept = deviations >= FLOOR * deviations[0]
-    directions = _signed(directions[kept]).astype(np.float16)
-    weights = (deviations[kept] / deviations[0]) ** -WHITENING
+    large = deviations >= FLOOR * deviations[0]
+    directions = _signed(directions[large]).astype(np.float16)
+    weights = (deviations[large] / deviations[0]) ** -WHITENING
     projected = features @ directions.T.astype(np.float64) * weights
     weights /= np.linalg.norm(projected, axis=1).mean()
     return Basis(mean.astype(np.float32), directions, weights.astype(np.float32))
@@ -102,6 +102,9 @@ def noise_images(shape: tuple[int, int, int], count: int) -> Iterator[np.ndarray
         shape: (height, width, channels) of an image.
         count: How many images there are.
     """
+    # a network of another kind must not wait for this import
+    from scipy.fft import idctn
+
     height, width, channels = shape
     stream = np.random.default_rng(SEED)
     radii = 1 + np.hypot(np.arange(height)[:, None], np.arange(width))
@@ -111,20 +114,12 @@ def noise_images(shape: tuple[int, int, int], count: int) -> Iterator[np.ndarray
         brightness = stream.uniform(-0.3, 0.6, (size, 1, 1, 1))
         fields = 1 if channels == 1 else channels + 1
         draws = stream.standard_normal((size, fields, height, width)) / radii**exponents
-        noise = _cosines(height).T @ draws @ _cosines(width)
+        noise = idctn(draws, axes=(2, 3), norm="ortho")
         noise -= noise.mean((2, 3), keepdims=True)
         noise /= noise.std((2, 3), keepdims=True)
         if channels > 1:
             noise = COMMON**0.5 * noise[:, :1] + (1 - COMMON) ** 0.5 * noise[:, 1:]
         yield np.clip(noise / 2 + brightness, 0, 1)
-
-
-def _cosines(side: int) -> np.ndarray:
-    """Returns the orthonormal DCT as a matrix, [frequency, place]."""
-    places = np.arange(side)
-    waves = np.cos(np.pi / side * np.outer(places, places + 0.5)) * (2 / side) ** 0.5
-    waves[0] /= 2**0.5
-    return waves
 
 
 def _principal(features: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,7 @@ def quality(dataset: str, client: str, name: str) -> Path:
 
 
 def of_method(generator: str, method: str) -> str:
-    """Returns the name of the folders of a shared model: the generator's for PPPFL's.
+    """Returns the name of a shared model's folders: for PPPFL's model the generator's.
 
     No generator's name and no method's name has a dash.
 
@@ -94,39 +94,22 @@ def of_method(generator: str, method: str) -> str:
     return generator if method == "pppfl" else f"{generator}-{method}"
 
 
-def initial(dataset: str, generator: str, method: str = "pppfl") -> Path:
-    """Returns the folder of the initial model that a generator's images gave; it may leave.
-
-    Args:
-        dataset: The data set's name.
-        generator: The generator's name.
-        method: The method's name.
-    """
-    return Path("models/initial") / dataset / of_method(generator, method)
+def initial(dataset: str, name: str) -> Path:
+    """Returns the folder of a shared model, by the name that `of_method` gives; it may leave."""
+    return Path("models/initial") / dataset / name
 
 
-def cost(dataset: str, generator: str, method: str = "pppfl") -> Path:
+def cost(dataset: str, name: str) -> Path:
     """Returns the private folder with the cost of making the initial model.
 
     Seconds differ from run to run. They lie here, so that what leaves follows from the seed.
-
-    Args:
-        dataset: The data set's name.
-        generator: The generator's name.
-        method: The method's name.
     """
-    return Path("models/private/costs") / dataset / of_method(generator, method)
+    return Path("models/private/costs") / dataset / name
 
 
-def personal(dataset: str, generator: str, method: str = "pppfl") -> Path:
-    """Returns the private folder of the models that clients fine-tuned locally.
-
-    Args:
-        dataset: The data set's name.
-        generator: The generator's name.
-        method: The method's name.
-    """
-    return Path("models/private/personal") / dataset / of_method(generator, method)
+def personal(dataset: str, name: str) -> Path:
+    """Returns the private folder of the models that clients fine-tuned locally."""
+    return Path("models/private/personal") / dataset / name
 
 
 def alone(dataset: str) -> Path:

@@ -29,12 +29,13 @@ def run(params: Params, dataset: str, generator: str, method: str = "pppfl") -> 
         generator: The generator's name.
         method: The method that made the model.
     """
-    folder = paths.initial(dataset, generator, method)
+    name = paths.of_method(generator, method)
+    folder = paths.initial(dataset, name)
     profile = params.profiles[dataset]
     settings = params.training(dataset, "fine_tune")
     privacy = _read(folder / "privacy.json", "epsilon_max", "guarantee")
     state = _read(folder / health.FILE, "collapsed", "why")
-    cost_file = paths.cost(dataset, generator, method) / paths.COST
+    cost_file = paths.cost(dataset, name) / paths.COST
     cost = _read(cost_file, "rounds", "bytes_down", "bytes_up", "seconds")
     build = partial(classifier.new, profile, 0, device(params.device))
     models_alone, _ = alone.at_hand(params, dataset, build)
@@ -51,7 +52,7 @@ def run(params: Params, dataset: str, generator: str, method: str = "pppfl") -> 
     reported = f"{method}/{generator}"
     summary = {**tuned.summary, **privacy, "health": state}
     cost = {**cost, "seconds_at_home": tuned.seconds}
-    with new_folder(paths.personal(dataset, generator, method)) as out:
+    with new_folder(paths.personal(dataset, name)) as out:
         results.save_method(
             out, reported, summary, tuned.curve, tuned.personal, correct=tuned.correct, cost=cost
         )

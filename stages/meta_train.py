@@ -47,14 +47,14 @@ def run(params: Params, dataset: str, generator: str, method: str = "pppfl") -> 
         curves = _curves(history, planned.settings(params))
         sets = {client: export.images for client, export in handed_in.items()}
         verdict = _health(params, planned, history)
-        with new_folder(paths.initial(dataset, generator, method)) as folder:
+        with new_folder(paths.initial(dataset, name)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
             write_json(folder / "privacy.json", exports.privacy_of(cards))
             write_json(folder / "cards.json", cards)
             _write_pool(folder, params, dataset, sets)
             write_json(folder / health.FILE, verdict.as_dict())
-        with new_folder(paths.cost(dataset, generator, method)) as folder:
+        with new_folder(paths.cost(dataset, name)) as folder:
             write_json(folder / paths.COST, history.cost)
             add_salt_file(folder, dataset, "all-clients")
     print(_line(planned, curves[-1]))

@@ -34,7 +34,11 @@ def run(params: Params, dataset: str) -> None:
     with new_folder(paths.alone(dataset)) as folder:
         alone.write(folder, models, seconds)
         add_salt_file(folder, dataset, "all-clients")
-    print(f"{dataset}: {len(models)} clients trained alone")
+    if models:
+        print(f"{dataset}: {len(models)} clients trained alone in {seconds:.1f} s")
+    else:
+        why = f"with fine_tune.recipe {settings.recipe!r} no method needs such a model"
+        print(f"{dataset}: nothing is trained alone: {why}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Says what federating is worth to each client: more than training alone, and where it is not.
 
-A gain is PPPFL's accuracy less that of `local`, which never sees anything but the client's records.
+A gain is PPPFL's accuracy less that of `local`, which sees nothing but the client's records.
 On a client's own test part both have their class shares. On everybody's images, the global test set,
 both are read without them: of `local` they are taken off.
 """
@@ -19,11 +19,11 @@ class Gains(NamedTuple):
     """Holds what one method is worth to each client, less training alone.
 
     Attributes:
-        own: {client: difference on its own test part}.
+        at_home: {client: difference on its own test part}.
         elsewhere: {client: difference on the global test set}.
     """
 
-    own: dict[str, float]
+    at_home: dict[str, float]
     elsewhere: dict[str, float]
 
 
@@ -57,21 +57,21 @@ def sentences(summary: dict, generators: list[str]) -> list[str]:
         gains = of_method(method, summary["methods"])
         if gains is None:
             continue
-        own = _verdict(gains.own, "on its own images", "on their own images")
+        at_home = _verdict(gains.at_home, "on its own images", "on their own images")
         elsewhere = _verdict(gains.elsewhere, "on everybody's images", "on everybody's images")
-        parts = [f"With {method}, {own}", elsewhere[0].upper() + elsewhere[1:]]
+        parts = [f"With {method}, {at_home}", elsewhere[0].upper() + elsewhere[1:]]
         newcomers = _newcomers(summary["new_clients"].get(generator, []))
         texts.append(" ".join(filter(None, [*parts, newcomers])))
     return texts
 
 
-def _verdict(differences: dict[str, float], one: str, several: str) -> str:
+def _verdict(differences: dict[str, float], singular: str, plural: str) -> str:
     """Returns who gains, the mean, and who does not.
 
     Args:
         differences: {client: gain}.
-        one: Where a single client gains.
-        several: Where several clients gain.
+        singular: On which images, of one client.
+        plural: The same of several.
     """
     mean = sum(differences.values()) / len(differences)
     behind = sorted(
@@ -80,25 +80,26 @@ def _verdict(differences: dict[str, float], one: str, several: str) -> str:
     if not behind:
         least = min(differences, key=differences.get)
         figures = f"{_signed(mean)} in the mean, {least} least with {_signed(differences[least])}"
-        return f"each client gains {one} ({figures})."
+        return f"each client gains {singular} ({figures})."
     ahead = len(differences) - len(behind)
     who = f"{ahead} of {len(differences)} clients gain" if ahead else "nobody gains"
     least = behind[0]
     verb = "gains" if len(behind) == 1 else "gain"
     return (
-        f"{who} {several if ahead else one} ({_signed(mean)} in the mean); {names(behind)} {verb} "
+        f"{who} {plural if ahead else singular} ({_signed(mean)} in the mean); {names(behind)} {verb} "
         f"nothing there, {least} least with {_signed(differences[least])}."
     )
 
 
 def _newcomers(entries: list[dict]) -> str:
-    """Returns what a newcomer gains with the fewest and with the most labels over those labels alone."""
-    found = [entry for entry in entries if entry["rival"] == UNTRAINED]
-    if not found:
+    """Returns what a newcomer gains over its labels alone, with the fewest and the most of them."""
+    over_untrained = [entry for entry in entries if entry["rival"] == UNTRAINED]
+    if not over_untrained:
         return ""
+    ends = {entry["labels"]: entry for entry in (over_untrained[0], over_untrained[-1])}
     parts = []
-    for entry in dict.fromkeys((0, len(found) - 1)):
-        parts.append(f"{_signed(found[entry]['difference'])} with {found[entry]['labels']} labels")
+    for labels, entry in ends.items():
+        parts.append(f"{_signed(entry['difference'])} with {labels} labels")
     return f"A newcomer gains {' and '.join(parts)} on its own images."
 
 

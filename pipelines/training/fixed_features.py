@@ -1,8 +1,7 @@
 """Provides the fixed features of the `scatter` network: the public basis as a file, and a cache.
 
-The basis is made once on a machine, from a constant seed, and is stored as
-`.scratch/bases/scattering-28x28x1.safetensors`. It is public. The SHA-256 of that file names the
-features in a privacy statement, and both sides of a network compare it.
+The basis is made once on a machine, from a constant seed, and is stored in `.scratch/bases`. It is
+public. The SHA-256 of that file names the features, and both sides of a network compare it.
 
 The features of private records are as private as the records. They cost 0.6 to 2 ms for each image,
 so that training on them alone makes each step about a hundred times faster.
@@ -62,9 +61,9 @@ def stored_basis(shape: tuple[int, int, int]) -> StoredBasis:
         UserError: The file cannot be written.
     """
     path = BASES / f"scattering-{'x'.join(map(str, shape))}-{scattering_basis.VERSION}.safetensors"
-    found = _read(path)
-    if found:
-        return found
+    stored = _read(path)
+    if stored:
+        return stored
     batches = -(-scattering_basis.IMAGES // scattering_basis.AT_ONCE)
     bar = partial(
         tqdm, desc=f"public basis {path.stem}", total=batches, disable=None, delay=PATIENCE

@@ -104,9 +104,7 @@ def fit(
     stream = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, fused=True)
     share = schedule.synthetic_share if pool else 0.0
-    released = iter(())
-    if share:
-        released = pool.batches(schedule.synthetic_batch, schedule.steps, stream)
+    released = pool.batches(schedule.synthetic_batch, schedule.steps, stream) if share else None
     model.train()
     for step, rows in enumerate(_batches(len(labels), settings.batch, schedule.steps, stream)):
         if share:
@@ -114,9 +112,7 @@ def fit(
             # one pass for both: of small images a pass alone is mostly overhead
             _, entering = without_fixed_part(model, synthetic)
             outputs = trained(torch.cat([inputs[rows], entering]))
-            private = F.cross_entropy(outputs[: len(rows)] + offset, labels[rows])
-            public = F.cross_entropy(outputs[len(rows) :], classes)
-            loss = (1 - share) * private + share * public
+            loss = _loss_of_both(outputs, labels[rows], classes, offset, share)
         else:
             loss = F.cross_entropy(trained(inputs[rows]) + offset, labels[rows])
             if settings.proximal:
@@ -129,6 +125,27 @@ def fit(
         optimiser.step()
     model.eval()
     return schedule.steps
+
+
+def _loss_of_both(
+    outputs: torch.Tensor,
+    labels: torch.Tensor,
+    classes: torch.Tensor,
+    offset: torch.Tensor,
+    share: float,
+) -> torch.Tensor:
+    """Returns the loss on private images with the class shares, and on released ones without.
+
+    Args:
+        outputs: Logits of the private images, then of the released ones, [n + m, K].
+        labels: Of the private images, int64 [n].
+        classes: Of the released images, int64 [m].
+        offset: The logarithm of the client's class shares, [K].
+        share: Lambda, the weight of the loss on released images.
+    """
+    private = F.cross_entropy(outputs[: len(labels)] + offset, labels)
+    public = F.cross_entropy(outputs[len(labels) :], classes)
+    return (1 - share) * private + share * public
 
 
 def _squared_distance(model: nn.Module, anchor: list[torch.Tensor]) -> torch.Tensor:

@@ -84,14 +84,6 @@ def test_the_colours_of_a_noise_image_share_most_of_their_shapes():
     assert 0.6 < np.mean(correlations) < 0.95
 
 
-def test_the_cosines_are_the_orthonormal_dct():
-    from scipy.fft import dct
-
-    np.testing.assert_allclose(
-        scattering_basis._cosines(9), dct(np.eye(9), axis=0, norm="ortho"), atol=1e-12
-    )
-
-
 def test_it_is_the_same_at_each_call():
     one, again = (scattering_basis.make(SHAPE, images=200) for _ in range(2))
     for a, b in zip(one, again):

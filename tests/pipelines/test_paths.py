@@ -12,10 +12,12 @@ def test_no_method_has_the_folder_of_another_or_of_a_generator():
     folders = set()
     for generator in GENERATORS:
         for method in ("pppfl", *BASELINES):
-            folders.add(paths.initial("digits", generator, method))
+            folders.add(paths.initial("digits", paths.of_method(generator, method)))
     assert len(folders) == len(GENERATORS) * (1 + len(BASELINES))
     assert not any("-" in name for name in (*GENERATORS, *BASELINES))
-    assert paths.personal("digits", "gan") == paths.personal("digits", "gan", "pppfl")
+    assert paths.personal("digits", "gan") == paths.personal(
+        "digits", paths.of_method("gan", "pppfl")
+    )
 
 
 def test_a_run_apart_is_refused_unless_it_is_told_where_the_ledgers_are(tmp_path, monkeypatch):

@@ -51,14 +51,19 @@ def files(folder: Path) -> set[str]:
 
 
 def tuned(method: str) -> Path:
-    return paths.personal("own", GENERATOR, method) / f"{method}-{GENERATOR}"
+    return paths.personal("own", paths.of_method(GENERATOR, method)) / f"{method}-{GENERATOR}"
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_leaves_what_pppfl_leaves_in_a_folder_of_its_own(inside, method):
-    assert paths.initial("own", GENERATOR, method).name == f"{GENERATOR}-{method}"
-    assert files(paths.initial("own", GENERATOR, method)) == {*uploads.INITIAL, uploads.POOL}
-    assert files(paths.cost("own", GENERATOR, method)) == files(paths.cost("own", GENERATOR))
+    assert paths.initial("own", paths.of_method(GENERATOR, method)).name == f"{GENERATOR}-{method}"
+    assert files(paths.initial("own", paths.of_method(GENERATOR, method))) == {
+        *uploads.INITIAL,
+        uploads.POOL,
+    }
+    assert files(paths.cost("own", paths.of_method(GENERATOR, method))) == files(
+        paths.cost("own", GENERATOR)
+    )
     assert files(tuned(method)) == files(tuned("pppfl"))
     content = json.loads((tuned(method) / "results.json").read_text())
     assert content["method"] == f"{method}/{GENERATOR}"
@@ -67,7 +72,7 @@ def test_a_method_leaves_what_pppfl_leaves_in_a_folder_of_its_own(inside, method
 
 @pytest.mark.parametrize("method", ["pppfl", *METHODS])
 def test_the_curve_has_a_row_for_every_model_but_the_first(inside, method):
-    folder = paths.initial("own", GENERATOR, method)
+    folder = paths.initial("own", paths.of_method(GENERATOR, method))
     models = results.load_models(folder / "rounds.safetensors")
     numbers = [int(row["round"]) for row in read_csv(folder / "rounds.csv")]
     assert numbers == ([0] if method == "pooled" else list(range(1, len(models))))
@@ -103,8 +108,8 @@ def test_a_client_that_knows_of_itself_alone_fine_tunes_the_folder(
 
     project.edit(alone)
     handed_out = [
-        paths.initial("own", GENERATOR, method),
-        paths.cost("own", GENERATOR, method),
+        paths.initial("own", paths.of_method(GENERATOR, method)),
+        paths.cost("own", paths.of_method(GENERATOR, method)),
         paths.shards("own") / "c0",
         paths.prepared("own"),
     ]

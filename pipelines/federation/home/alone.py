@@ -1,12 +1,11 @@
-"""Trains each client's model on its own records alone, without any federation. All of it is private.
+"""Trains each client's model on its records alone, without any federation. All of it is private.
 
-It is what federating is compared with, `local`. The recipe of clients with many labels needs it, too:
-on a client's own images the mean of both models' probabilities counts (`mean_with_local`). It is
-trained once for all methods.
+It is `local`, which federating is compared with. The recipe of clients with many labels needs it,
+too: on a client's own images the mean of both models' probabilities counts (`mean_with_local`). It
+is trained once for all methods.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from torch import nn
@@ -16,11 +15,10 @@ from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.config.training import Replay
 from pipelines.datasets.shards import Shard
+from pipelines.federation.home.recipes import Build
 from pipelines.files import read_arrays, read_json, require, write_arrays, write_json
 from pipelines.training import replay
 from pipelines.training.tensors import state_of, with_state
-
-Build = Callable[[], nn.Module]
 
 
 def trained(

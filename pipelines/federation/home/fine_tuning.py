@@ -1,24 +1,23 @@
 """Fine-tunes a method's models at the clients and scores them: every method alike. All of it is private."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from torch import nn
 
 from pipelines import seeds
-from pipelines.config.training import FineTune, Replay
+from pipelines.config.training import FineTune
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients, scores_of
 from pipelines.evaluation.scoring import scores
-from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
-from pipelines.training import classifier, replay
+from pipelines.federation.home.personal import Personal, prior_off
+from pipelines.federation.home.recipes import Build, fine_tuned, outputs
+from pipelines.training import replay
 from pipelines.training.pool import Pool
-from pipelines.training.tensors import State, logits, tensors, with_state
-
-Build = Callable[[], nn.Module]
+from pipelines.training.tensors import State, with_state
 
 
 class Homes(NamedTuple):
@@ -117,105 +116,15 @@ def at_home(
     return Homes(results, personal, correct, seconds)
 
 
-def fine_tuned(
-    model: nn.Module,
-    shard: Shard,
-    settings: FineTune,
-    *,
-    seed: int,
-    build: Build,
-    pool: Pool | None,
-    alone: nn.Module | None = None,
-) -> tuple[Personal, dict[str, int]]:
-    """Fine-tunes one model in place, by the recipe of the settings.
-
-    Args:
-        model: the network, at the weights that the client was handed.
-        shard: the client's private records. `plain` stops early on the validation part.
-        settings: the recipe, and what it needs.
-        seed: of the batches.
-        build: makes a fresh network, for a client that trains one alone beside.
-        pool: all released images, or None.
-        alone: the model that the client trained alone. With `replay` it is the second of a mean,
-            and with `alone` the result. None: it is trained here.
-
-    Returns:
-        The client's own model, and {"epochs"} or {"steps"} that were taken.
-    """
-    classes = _classes(model, shard.train)
-    if settings.recipe == "alone":
-        steps = replay.schedule_of(settings.replay, len(shard.train)).steps
-        if not alone:
-            replay.fit_alone(model, shard.train, settings.replay, seed)
-        return plain(alone or model, classes), {"steps": steps}
-    if settings.recipe == "replay":
-        personal, steps = replayed(
-            model, shard.train, settings.replay, seed=seed, build=build, pool=pool, alone=alone
-        )
-        return personal, {"steps": steps}
-    epochs = classifier.fit(
-        model,
-        shard.train,
-        epochs=settings.epochs,
-        batch=settings.batch,
-        learning_rate=settings.learning_rate,
-        seed=seed,
-        validation=shard.validation,
-        patience=settings.patience,
-    )
-    return plain(model, classes), {"epochs": epochs}
-
-
-def replayed(
-    model: nn.Module,
-    records: Images,
-    settings: Replay,
-    *,
-    seed: int,
-    build: Build,
-    pool: Pool | None,
-    alone: nn.Module | None = None,
-) -> tuple[Personal, int]:
-    """Trains one model in place by the recipe `replay`, and beside it one alone where it asks for that.
-
-    Args:
-        model: the network, at the weights that the client was handed.
-        records: the client's labelled records.
-        settings: of the recipe.
-        seed: of the batches.
-        build: makes a fresh network.
-        pool: all released images, or None.
-        alone: the model that the client trained alone; None: it is trained here, where the
-            settings ask for it.
-
-    Returns:
-        The client's own model, and the steps that it took.
-    """
-    prior = replay.log_prior(records.labels, _classes(model, records))
-    steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
-    if not replay.schedule_of(settings, len(records)).mean_with_local:
-        return balanced(model, prior), steps
-    if not alone:
-        alone = build()
-        replay.fit_alone(alone, records, settings, seeds.derive(seed, "alone"))
-    return balanced(model, prior, alone), steps
-
-
 def _other_read_out(
     tuned: Personal, shard: Shard, everyone: Images, settings: FineTune
 ) -> dict[str, float]:
     """Returns the accuracy on the global test set by the read-out that is not used there."""
     if settings.recipe == "replay":
         return {"global_at_home": _accuracy(tuned.predict(everyone), everyone)}
-    prior = replay.log_prior(shard.train.labels, _classes(tuned.model, shard.test))
+    prior = replay.log_prior(shard.train.labels, outputs(tuned.model, shard.test))
     without = prior_off(tuned.model, prior)
     return {"global_prior_off": _accuracy(without.predict(everyone, elsewhere=True), everyone)}
-
-
-def _classes(model: nn.Module, data: Images) -> int:
-    """Returns the number of a network's outputs, by an image of the right shape."""
-    image, _ = tensors(data[:1], next(model.parameters()).device)
-    return logits(model, image).shape[1]
 
 
 def _accuracy(predicted: np.ndarray, data: Images) -> float:

@@ -26,8 +26,8 @@ from pipelines.evaluation.metrics import scores_of
 from pipelines.evaluation.scoring import scores
 from pipelines.federation import baselines
 from pipelines.federation.core.task import Task
-from pipelines.federation.home.fine_tuning import replayed
 from pipelines.federation.home.personal import Personal
+from pipelines.federation.home.recipes import replayed
 from pipelines.training import classifier
 from pipelines.training.pool import Pool, released_pool
 from pipelines.training.tensors import State, with_state

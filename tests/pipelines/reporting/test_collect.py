@@ -34,7 +34,7 @@ def test_models_that_a_user_made_by_hand_are_left_out(run):
     """`meta_train --method fedavg`: the report shows this method's cell of train_baseline, once."""
     before = run.summary()
     pppfl = paths.personal("digits", "datalens")
-    by_hand = paths.personal("digits", "datalens", "fedavg")
+    by_hand = paths.personal("digits", paths.of_method("datalens", "fedavg"))
     shutil.copytree(pppfl, by_hand)
     (by_hand / "pppfl-datalens").rename(by_hand / "fedavg-datalens")
     run.edit(

@@ -102,7 +102,9 @@ def fine_tuned(client: str, federation: Federation, method: str, path: Path) -> 
     shutil.copy(test, path / test)
     Project(path).run(sys.executable, "-m", "stages.train_alone", "--dataset", "own")
     Project(path).run(*command("fine_tune", method))
-    return files(path / paths.personal("own", GENERATOR, method) / f"{method}-{GENERATOR}")
+    return files(
+        path / paths.personal("own", paths.of_method(GENERATOR, method)) / f"{method}-{GENERATOR}"
+    )
 
 
 def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_alone(
@@ -114,7 +116,7 @@ def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_a
         federation.train(method)
         meta_train.run(config.load(), "own", GENERATOR, method)
         fine_tune.run(config.load(), "own", GENERATOR, method)
-        place = paths.initial("own", GENERATOR, method)
+        place = paths.initial("own", paths.of_method(GENERATOR, method))
         remote = files(federation.submitter.path / place)
         assert set(remote) == {*uploads.INITIAL, uploads.POOL}
         # the submitter holds no set, so that it judges by the weights alone
@@ -122,7 +124,7 @@ def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_a
         assert remote.pop("health.json") != here.pop("health.json")
         assert remote == here
         tuned = fine_tuned("c1", federation, method, tmp_path / method)
-        folder = paths.personal("own", GENERATOR, method) / f"{method}-{GENERATOR}"
+        folder = paths.personal("own", paths.of_method(GENERATOR, method)) / f"{method}-{GENERATOR}"
         assert tuned["c1.safetensors"] == (folder / "c1.safetensors").read_bytes()
         results = json.loads(tuned["results.json"])
         assert results["method"] == f"{method}/{GENERATOR}" and list(results["clients"]) == ["c1"]
@@ -131,11 +133,15 @@ def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_a
 
 def test_without_the_setting_fedavg_leaves_the_sets_where_they_are(federation, tmp_path):
     federation.train("fedavg")
-    folder = federation.submitter.path / paths.initial("own", GENERATOR, "fedavg")
+    folder = federation.submitter.path / paths.initial("own", paths.of_method(GENERATOR, "fedavg"))
     assert set(files(folder)) == set(uploads.INITIAL)
     cards = json.loads((folder / "cards.json").read_text())
     assert cards == exports.cards("own", CLIENTS, GENERATOR)
-    cost_file = federation.submitter.path / paths.cost("own", GENERATOR, "fedavg") / paths.COST
+    cost_file = (
+        federation.submitter.path
+        / paths.cost("own", paths.of_method(GENERATOR, "fedavg"))
+        / paths.COST
+    )
     before = json.loads(cost_file.read_text())["bytes_up"]
     assert "c1.safetensors" in fine_tuned("c1", federation, "fedavg", tmp_path / "home")
     # every side says so, or nobody does
