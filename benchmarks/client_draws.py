@@ -200,7 +200,13 @@ def partition(params: Params, regime: Regime) -> Partition:
 
 
 def conditions(params: Params, dataset: str, regime: Regime = REGIMES[USUAL]) -> str:
-    """Returns a digest of all that shards and releases follow from, beside the seed and the images."""
+    """Returns a digest of what shards and releases follow from, beside the seed and the images.
+
+    Args:
+        params: of the project.
+        dataset: its name.
+        regime: what clients there are.
+    """
     facts = [
         partition(params, regime).model_dump(),
         GENERATOR,

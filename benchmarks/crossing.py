@@ -21,9 +21,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks import personalisation
+from benchmarks import personalisation, personalisation_cells
 from benchmarks.client_draws import USUAL
 from benchmarks.common import has, keep, show
+from benchmarks.personalisation_cells import ALONE_RECIPE
 from pipelines.evaluation import intervals
 from pipelines.evaluation.intervals import Interval
 from pipelines.reporting import canvas
@@ -32,7 +33,7 @@ from pipelines.reporting.epsilon_plot import COLOURS
 NAME = "crossing"
 PICTURE = Path("docs/images/crossing.png")
 SHIPPED = {"regime": USUAL, "start": "pppfl", "recipe": "replay"}
-ALONE = {"regime": USUAL, "recipe": personalisation.ALONE_RECIPE}
+ALONE = {"regime": USUAL, "recipe": ALONE_RECIPE}
 PLACES = {"own": "on its own images", "global": "on everybody's images"}
 HEIGHT = 3.4
 
@@ -156,13 +157,13 @@ def _line(axes: Axes, rows: list[dict], place: str, style: dict) -> None:
 
 def main() -> None:
     """Prints and stores the tables, and draws the picture."""
-    rows = table(personalisation.stored(personalisation.NAME))
+    rows = table(personalisation_cells.stored(personalisation.NAME))
     crossings = {}
     for dataset in personalisation.DATASETS:
         shown = [row for row in rows if row["dataset"] == dataset]
         for place in PLACES:
             crossings[f"{dataset}_{place}"] = crossing(shown, place)
-    against = rivals(personalisation.stored(personalisation.NAME))
+    against = rivals(personalisation_cells.stored(personalisation.NAME))
     show(against)
     show(rows, **crossings)
     keep(NAME, rows, crossings=crossings, rivals=against)

@@ -1,28 +1,27 @@
-"""What a federation is worth to each client: by the model handed out, the recipe and the labels.
+"""Measures what a federation is worth to each client: by model handed out, recipe and labels.
 
     python -m benchmarks.personalisation --images ../shared/datasets            # hours; resumes
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
-    python -m benchmarks.personalisation --development --datasets digits        # 100 to 102, no test image
-    python -m benchmarks.personalisation --regimes mixed 20x600 50x200 --starts pppfl --recipes replay
+    python -m benchmarks.personalisation --development --datasets digits        # no test image
+    python -m benchmarks.personalisation --regimes 20x600 50x200 --starts pppfl --recipes replay
 
-Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600` twenty
-with 600 records on average, and `50x200` fifty with 200 (`client_draws.REGIMES`).
+Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600`
+twenty with 600 records on average, and `50x200` fifty with 200 (`client_draws.REGIMES`).
 
 Newcomers label 0 to 250 of their records; federated clients have all theirs (`client_draws`). With 0
 labels the model is read as it is handed out. Training alone, the start `random` with the recipe
 `alone`, is measured in every call, for all others are compared with it. It takes the same steps as
 `replay`, by the same schedule.
 
-Each model is read twice. On a client's own test part its class shares are added to the logits; on the
-global test set they are not. Weights that were trained without the shares in the loss are read as they
-are on own images, and with the shares taken off on the global test set. The last iterate of newcomers
-is scored, and nothing is selected on test images. With `--development` the global images are held out
-of the training images, and no test image is read. Cells are stored when they are done. A cell that is
-stored under the same settings is not measured again.
+Each model is read twice. On a client's own test part its class shares are added to the logits; on
+the global test set they are not. Weights that were trained without the shares in the loss are read as
+they are on own images, and with the shares taken off on the global test set. The last iterate of
+newcomers is scored, and nothing is selected on test images. With `--development` the global images
+are held out of the training images, and no test image is read. Cells are stored when they are done. A
+cell that is stored under the same settings is not measured again.
 """
 
 import argparse
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
@@ -37,14 +36,14 @@ from tqdm import tqdm
 
 from benchmarks import client_draws
 from benchmarks.client_draws import NEWCOMERS, NOISY, REGIMES, USUAL, ClientDraw
-from benchmarks.common import RESULTS, cells, cpu_seconds, has, keep, show, without
+from benchmarks.common import cells, cpu_seconds, has, show
+from benchmarks.personalisation_cells import ALONE_RECIPE, add, current, summary
 from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
-from pipelines.federation.home import fine_tuning, new_clients
+from pipelines.federation.home import new_clients, recipes
 from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
 from pipelines.files import standard
-from pipelines.paths import SCRATCH
 from pipelines.training import replay
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
@@ -54,14 +53,11 @@ DATASETS = ("digits", "mnist", "fashion_mnist")
 ALL = "all"
 DEVELOPMENT_SEED = 100
 ALONE = "random"
-ALONE_RECIPE = "alone"
 # The control of a mean: two models that were trained alone.
 PAIR = "pair"
 STARTS = ("pppfl", "pooled", "fedavg", "pppfl_paper", "dpsgd_warm")
 RECIPES = ("replay", "prior", "plain")
 NOTHING = "0"
-COLUMNS = ("regime", "dataset", "labels", "start", "recipe")
-KEY = (*COLUMNS, "seed", "client")
 LABELS = (NOTHING, "1", "8", "16", "32", "64", "250", ALL)
 
 
@@ -103,7 +99,7 @@ def tuned(
     chosen = settings.model_copy(update={"recipe": recipe})
     seed = seeds.derive(clients.seed, key["client"])
 
-    personal, _ = fine_tuning.fine_tuned(
+    personal, _ = recipes.fine_tuned(
         model,
         labelled_shard,
         chosen,
@@ -126,11 +122,17 @@ def tuned(
 
 
 def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
-    """Returns the accuracy on the client's own test part, and by both read-outs on the global one."""
-    own = clients.own_test(client)
+    """Returns the accuracy on the client's own test part, and by both read-outs on the global one.
+
+    Args:
+        clients: the draw.
+        personal: the client's model.
+        client: its name.
+    """
+    own_test = clients.own_test(client)
     everyone = clients.everyone
     return {
-        "own": _accuracy(personal.predict(own), own),
+        "own": _accuracy(personal.predict(own_test), own_test),
         "global": _accuracy(personal.predict(everyone, elsewhere=True), everyone),
         "global_at_home": _accuracy(personal.predict(everyone), everyone),
     }
@@ -141,7 +143,13 @@ def _accuracy(predicted: np.ndarray, data: Images) -> float:
 
 
 def conditions(params: config.Params, dataset: str, regime: str) -> str:
-    """Returns a digest of all settings that a cell follows from."""
+    """Returns a digest of all settings that a cell follows from.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        regime: what clients there are.
+    """
     blocks = [client_draws.conditions(params, dataset, REGIMES[regime])]
     for name in ("fine_tune", "new_clients", *map(methods.block, STARTS)):
         blocks.append(params.training(dataset, name).model_dump())
@@ -213,7 +221,13 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
 
 
 def labelled(clients: ClientDraw, client: str, count: str) -> Images:
-    """Returns the records that a client has labels of. Fewer labels are among more."""
+    """Returns the records that a client has labels of. Fewer labels are among more.
+
+    Args:
+        clients: the draw.
+        client: its name.
+        count: how many, or `all`.
+    """
     records = clients.shards[client].train
     if count == ALL:
         return records
@@ -222,63 +236,8 @@ def labelled(clients: ClientDraw, client: str, count: str) -> Images:
     return new_clients.labelled(records, int(count), seeds.derive(clients.seed, "labelled", client))
 
 
-def summary(cells: list[dict]) -> list[dict]:
-    """Returns the table: means over clients and seeds, and paired differences to training alone."""
-    alone = {_client(cell): cell for cell in cells if cell["recipe"] == ALONE_RECIPE}
-    rows = []
-    for way in dict.fromkeys(_way(cell) for cell in cells):
-        group = [cell for cell in cells if _way(cell) == way]
-        row = {
-            **dict(zip(COLUMNS, way)),
-            "own": float(np.mean([cell["own"] for cell in group])),
-            "global": float(np.mean([cell["global"] for cell in group])),
-            "own_spread": _spread(group, "own"),
-            "global_spread": _spread(group, "global"),
-            "seeds": len({cell["seed"] for cell in group}),
-            "cells": len(group),
-        }
-        rows.append({**row, **_less_local(group, alone)})
-    return rows
-
-
-def _spread(group: list[dict], figure: str) -> float | None:
-    """Returns the standard deviation of the seeds' means; None of fewer than two seeds."""
-    means = {}
-    for cell in group:
-        means.setdefault(cell["seed"], []).append(cell[figure])
-    if len(means) < 2:
-        return None
-    return float(np.std([np.mean(values) for values in means.values()], ddof=1))
-
-
-def _less_local(group: list[dict], alone: dict[tuple, dict]) -> dict[str, float | None]:
-    """Returns the paired differences to training alone; None where nobody can train, without labels.
-
-    Beside them stands in how many cells the difference is above zero.
-    """
-    figures = {}
-    for figure, name in (("own", "own_less_local"), ("global", "global_less_local_prior_off")):
-        differences = []
-        for cell in group:
-            if _client(cell) in alone:
-                differences.append(cell[figure] - alone[_client(cell)][figure])
-        figures[name] = float(np.mean(differences)) if differences else None
-        figures[f"worst_{name}"] = min(differences, default=None)
-        figures[f"{figure}_cells_above"] = sum(difference > 0 for difference in differences)
-    return figures
-
-
-def _way(cell: dict) -> tuple:
-    """Returns what a row of the table is about."""
-    return tuple(cell[column] for column in COLUMNS)
-
-
-def _client(cell: dict) -> tuple:
-    """Returns what two cells must share to be compared."""
-    return tuple(cell[column] for column in ("regime", "dataset", "seed", "client", "labels"))
-
-
 def main() -> None:
+    """Measures what is missing, prints and stores the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -315,41 +274,6 @@ def main() -> None:
             for cell in measured(clients, missing):
                 add(name, {**cell, "settings": settings[regime, dataset]})
     show(summary(current(name, settings)))
-
-
-def add(name: str, cell: dict) -> None:
-    """Stores a cell in place of an older one of the same key. Several calls may run at once.
-
-    Cells of the same regime and data set under other settings go: a row would mix both.
-    """
-    SCRATCH.mkdir(exist_ok=True)
-    with open(SCRATCH / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        key = {column: cell[column] for column in KEY}
-        others = without(stored(name), key)
-        cells = [other for other in others if _fits(other, cell)]
-        cells.append(cell)
-        keep(name, summary(cells), cells=cells)
-
-
-def _fits(other: dict, cell: dict) -> bool:
-    same = all(other[column] == cell[column] for column in ("regime", "dataset"))
-    return not same or other["settings"] == cell["settings"]
-
-
-def stored(name: str) -> list[dict]:
-    """Returns the cells of earlier calls."""
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text())["cells"] if path.exists() else []
-
-
-def current(name: str, settings: dict[tuple[str, str], str]) -> list[dict]:
-    """Returns the cells that were measured under these settings, {(regime, data set): digest}."""
-    measured_now = []
-    for cell in stored(name):
-        if cell["settings"] == settings[cell["regime"], cell["dataset"]]:
-            measured_now.append(cell)
-    return measured_now
 
 
 if __name__ == "__main__":

@@ -1,39 +1,15 @@
-"""The table of personalisation: paired differences by hand, and no test image in development."""
+"""The cells of personalisation: who has which labels, and no test image in development."""
 
 import numpy as np
 import pytest
 
-from benchmarks import client_draws, common, personalisation
+from benchmarks import client_draws, personalisation
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
 from pipelines.training.tensors import state_of
 
 FEDERATED = REGIMES[USUAL].federated
-
-
-def cell(start: str, client: str, own: float, everywhere: float, seed: int = 0) -> dict:
-    key = {"regime": USUAL, "dataset": "digits", "seed": seed, "labels": "8", "client": client}
-    recipe = "alone" if start == "random" else "replay"
-    return {**key, "start": start, "recipe": recipe, "own": own, "global": everywhere}
-
-
-def test_differences_to_training_alone_are_paired_by_client_and_seed():
-    cells = [
-        cell("random", "n0", 0.5, 0.2),
-        cell("random", "n1", 0.9, 0.3),
-        cell("random", "n0", 0.6, 0.2, seed=1),
-        cell("pooled", "n0", 0.8, 0.7),
-        cell("pooled", "n1", 0.85, 0.8),
-        cell("pooled", "n0", 0.9, 0.9, seed=1),
-    ]
-    alone, pooled = personalisation.summary(cells)
-    assert alone["own_less_local"] == alone["worst_own_less_local"] == 0.0
-    assert pooled["own_less_local"] == pytest.approx((0.3 - 0.05 + 0.3) / 3)
-    assert pooled["worst_own_less_local"] == pytest.approx(-0.05)
-    assert pooled["global_less_local_prior_off"] == pytest.approx((0.5 + 0.5 + 0.7) / 3)
-    assert (pooled["seeds"], pooled["cells"]) == (2, 3)
-    assert (pooled["own_cells_above"], pooled["global_cells_above"]) == (2, 3)
 
 
 def test_newcomers_have_few_labels_and_federated_clients_all():
@@ -52,19 +28,6 @@ def test_a_regime_of_many_clients_scores_the_first_of_them():
     assert {key["client"] for key in keys} == {f"c{number}" for number in range(10)}
     budgets = REGIMES["mixed"].budgets
     assert list(budgets.values()) == [1.0, 3.0, 5.0, 8.0, 10.0]
-
-
-def test_cells_of_another_regime_or_data_set_are_left_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(personalisation, "SCRATCH", tmp_path)
-    monkeypatch.setattr(common, "RESULTS", tmp_path)
-    monkeypatch.setattr(personalisation, "RESULTS", tmp_path)
-    first = {**cell("pooled", "n0", 0.5, 0.5), "settings": "old"}
-    other = {**first, "regime": "mixed"}
-    again = {**first, "client": "n1", "settings": "new"}
-    for measured in (first, other, again):
-        personalisation.add("table", measured)
-    assert personalisation.stored("table") == [other, again]
-    assert len(common.kept("table")) == 2
 
 
 def test_training_alone_is_measured_first_whatever_is_asked_for():

@@ -1,4 +1,4 @@
-"""What the partition stage prints: a line per client, and one line where there are many."""
+"""Tests what the partition stage prints: a line per client, and one line for many."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a client hands in before the rounds; without a network."""
+"""Tests what a client hands in before the rounds; without a network."""
 
 import json
 from types import SimpleNamespace
