@@ -91,7 +91,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 
 
 def _refuse_other_machines(params: Params, dataset: str, algorithm: str) -> None:
-    """Raises UserError for a run between machines, because none of them has every client's shard."""
+    """Raises UserError for a run between machines, of which none has every client's shard."""
     network = params.federation
     remote = network.engine == "nvflare" and network.mode == "remote"
     if remote and methods.exchanges_messages(algorithm):

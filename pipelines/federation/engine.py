@@ -45,8 +45,14 @@ def with_sets(params: Params, run: RunSpec, unfinished: Path | None = None) -> N
 
 def gathers_sets(params: Params, run: RunSpec) -> bool:
     """Returns whether a run's sets come to one place: of this process, or of a network's server."""
-    if params.federation.engine == "inprocess":
-        return True
+    return params.federation.engine == "inprocess" or server_gathers_sets(params, run)
+
+
+def server_gathers_sets(params: Params, run: RunSpec) -> bool:
+    """Returns whether a network's server gathers all exported sets before the first round.
+
+    The algorithm needs them there, or the settings ask for them.
+    """
     needed = base.gathers_sets(base.load(run.method), run.settings(params))
     return needed or run.gathers_pool(params)
 

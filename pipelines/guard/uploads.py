@@ -139,7 +139,8 @@ def _wrong(upload: Upload) -> Iterator[str]:
     expected = HOLDS[places[0]] if places else ()
     for name, file in upload.files.items():
         for where, finding in keys.search_file(file, f"{upload.path}/{name}".rstrip("/")):
-            yield f"{where} {finding}, and it lies where `dvc push` takes what it uploads. {upload.again}"
+            lies = "and it lies where `dvc push` takes what it uploads"
+            yield f"{where} {finding}, {lies}. {upload.again}"
         if expected and name not in (*expected, *OPTIONAL[places[0]]):
             yield (
                 f"{upload.path}/{name} is none of the files that may leave "

@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant(
         "a client that hands its set in whatever its settings say",
         "pipelines/federation/network/flare/client.py",
-        "if not gathers_sets(params, run):",
+        "if not server_gathers_sets(params, run):",
         "if False:",
         f"{TESTS}/federation/network/flare/test_client.py::test_and_nowhere_else",
     ),

@@ -108,15 +108,6 @@ def shares_sets(run: RunSpec) -> bool:
     return base.shares_sets(base.load(run.method))
 
 
-def gathers_sets(params: Params, run: RunSpec) -> bool:
-    """Returns whether the server gathers all exported sets before the first round.
-
-    The algorithm needs them there, or the settings ask for them.
-    """
-    needed = base.gathers_sets(base.load(run.method), run.settings(params))
-    return needed or run.gathers_pool(params)
-
-
 def is_led_alone(params: Params, run: RunSpec) -> bool:
     """Returns whether the server runs all rounds by itself, on the sets that it gathered."""
     return base.at_server(base.load(run.method), run.settings(params))

@@ -20,10 +20,10 @@ from pipelines.config import Params
 from pipelines.datasets import exports
 from pipelines.errors import UserError
 from pipelines.federation.core.messages import Payload
+from pipelines.federation.engine import server_gathers_sets
 from pipelines.federation.network.client import exported, gate
 from pipelines.federation.network.flare.names import HOME, SERVERS_CELL
 from pipelines.federation.network.gate import Gate, Refused, plain
-from pipelines.federation.network.server import gathers_sets
 from pipelines.federation.run_spec import RunSpec, named
 
 log = logging.getLogger("fedlens.client")
@@ -99,7 +99,7 @@ class Client:
         """
         params = config.load()
         run = find_run(params, names)
-        if not gathers_sets(params, run):
+        if not server_gathers_sets(params, run):
             raise Refused("in this run no set leaves its client")
         (data,) = exported(run, collab.site_name).values()
         card = exports.card(run.dataset, collab.site_name, run.generator)

@@ -13,6 +13,7 @@ from pipelines.datasets.exports import Export
 from pipelines.datasets.labelled_images import Images, without_ids
 from pipelines.errors import UserError
 from pipelines.federation.core.rounds import History
+from pipelines.federation.engine import server_gathers_sets
 from pipelines.federation.home import results
 from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 from pipelines.federation.network.flare.names import (
@@ -33,7 +34,6 @@ from pipelines.federation.network.gate import (
 )
 from pipelines.federation.network.server import (
     bounds,
-    gathers_sets,
     is_led_alone,
     lead,
     lead_alone,
@@ -88,7 +88,7 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     for client, answer in engine.ask("describe", names=names):
         _agree(client, answer.get("terms"), run.terms(params))
     # 2. the clients hand in their sets, where the server gathers them
-    handed_in = _pool(params, run, engine) if gathers_sets(params, run) else {}
+    handed_in = _pool(params, run, engine) if server_gathers_sets(params, run) else {}
     sets = {client: export.images for client, export in handed_in.items()}
     # 3. all rounds: at the server alone, or with the clients, which first receive each other's sets
     # where the algorithm shares them

@@ -6,7 +6,8 @@ import pytest
 from project import ROOT
 
 from pipelines import config
-from pipelines.federation.network.server import bounds, gathers_sets
+from pipelines.federation.engine import server_gathers_sets
+from pipelines.federation.network.server import bounds
 from pipelines.federation.run_spec import RunSpec
 
 
@@ -55,7 +56,7 @@ def test_a_server_gathers_what_the_algorithm_needs_or_the_settings_ask_for(param
     federation = params.federation.model_copy(update={"gather_sets": gather_sets})
     changed = params.model_copy(update={"federation": federation})
     for method in ("fedavg", "pppfl_paper"):
-        assert gathers_sets(changed, RunSpec("digits", method, "dp_moments")) == gather_sets
+        assert server_gathers_sets(changed, RunSpec("digits", method, "dp_moments")) == gather_sets
     for method in ("pppfl", "pooled", "sda_fl"):
-        assert gathers_sets(changed, RunSpec("digits", method, "dp_moments"))
-    assert not gathers_sets(changed, RunSpec("digits", "dpsgd"))
+        assert server_gathers_sets(changed, RunSpec("digits", method, "dp_moments"))
+    assert not server_gathers_sets(changed, RunSpec("digits", "dpsgd"))
