@@ -1,17 +1,15 @@
-"""Measures the accounting of noise that falls from round to round: dp-accounting's way against ours.
+"""Measures the accounting of noise that falls from round to round, against dp-accounting's way.
 
     python -m benchmarks.accounting               # a few minutes on one core
 
-Each client's noise falls by a hundredth a round, so that every round has a privacy loss distribution
-of its own. The library's way makes and composes them with dp-accounting alone, for each client. Ours
-makes them with array operations, and clients with equal noise share the figure.
+Each client's noise falls by a hundredth a round, so that every round has a privacy loss
+distribution of its own. The library's way makes and composes them with dp-accounting alone, for each
+client. Ours makes them with array operations, and clients with equal noise share the figure.
 
 Both ways take turns in one process on one thread. The least CPU time of several rounds counts.
 """
 
 import argparse
-import time
-from collections.abc import Callable
 from functools import partial
 
 import dp_accounting
@@ -19,10 +17,11 @@ import dp_accounting.pld
 from dp_accounting.pld import privacy_loss_distribution
 
 from benchmarks.common import publish
+from benchmarks.federated_round import seconds
 from pipelines.privacy.accounting import loss_distributions
 from pipelines.privacy.accounting.loss_distributions import FINE_INTERVAL
 
-# First noise multipliers of the five clients of params.yaml: epsilon 10, 3, 10, 5 and 10.
+# First noise multipliers of five clients, of whom three have equal budgets.
 CLIENTS = (1.64, 3.68, 1.64, 2.54, 1.64)
 DECAY = 0.99
 SAMPLING_RATE = 0.2
@@ -72,13 +71,6 @@ def our_distributions(schedule: Schedule) -> None:
         )
 
 
-def cpu_seconds(work: Callable[[], object]) -> float:
-    """Returns the CPU-seconds that a piece of work takes in this process."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def measured(first: float, rounds: int, repeats: int) -> dict:
     """Returns the row of one client: the least CPU-seconds of both ways, and how far they differ.
 
@@ -98,7 +90,7 @@ def measured(first: float, rounds: int, repeats: int) -> dict:
     for _ in range(repeats):
         for name, work in works.items():
             key = f"{name}_cpu_seconds"
-            row[key] = min(row.get(key, float("inf")), cpu_seconds(work))
+            row[key] = min(row.get(key, float("inf")), seconds(work))
     made = row["library_distributions_cpu_seconds"] / row["our_distributions_cpu_seconds"]
     row["ratio_of_distributions"] = made
     row["ratio"] = row["library_cpu_seconds"] / row["ours_cpu_seconds"]
