@@ -266,7 +266,7 @@ PIPELINES = (
     {"errors", "methods", "privacy", "seeds", "words"},
     {"paths", "release_store"},
     {"config", "scratch"},
-    {"files"},
+    {"files", "lattice"},
     {"datasets", "recover"},
     {"releases", "training"},
     {"evaluation", "guard", "synthesis"},

@@ -38,16 +38,23 @@ class Budget:
         delta: The delta.
         share: The share of mu squared, in (0, 1], where this is a part of a release and the rest
             is spent by its other parts.
+        lattices: How many parts of the release have a lattice of their own. They share the slack.
     """
 
     epsilon: float
     delta: float
     share: float = 1.0
+    lattices: int = 1
+
+    @property
+    def delta_of_noise(self) -> float:
+        """Returns delta less the lattice's share, at which the exact bound is taken."""
+        return self.delta * (1 - SLACK_SHARE)
 
     @property
     def mu(self) -> float:
         """Returns what may be spent: the exact bound at delta less the lattice's share."""
-        whole = accounting.gdp_mu(epsilon=self.epsilon, delta=self.delta * (1 - SLACK_SHARE))
+        whole = accounting.gdp_mu(epsilon=self.epsilon, delta=self.delta_of_noise)
         return math.sqrt(self.share) * whole
 
     @property
@@ -71,7 +78,7 @@ def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
     if not budget.private:
         return 2**20
     slack = accounting.rounding_slack(epsilon=accounting.LARGEST_EPSILON, sigma=8.0, draws=draws)
-    allowed = SLACK_SHARE * budget.delta / slack
+    allowed = SLACK_SHARE * budget.delta / budget.lattices / slack
     if allowed == 0:
         # delta is next to nothing: no lattice is fine enough
         return 2 * FINEST

@@ -40,8 +40,7 @@ from types import ModuleType
 from typing import Any
 
 from pipelines.config.generators import GENERATORS
-from pipelines.config.values import mistake
-from pipelines.privacy.discrete_gaussian import FINEST, Budget, lattice_scale
+from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.statement import Statement
 
 HYPERPARAMETERS = "fixed in params.yaml before the run; how they were found is not accounted"
@@ -104,30 +103,6 @@ class Where:
 
 
 HERE = Where()
-
-
-def lattice(budget: Budget, *, sigma: float, draws: int) -> int:
-    """Returns `lattice_scale`, from public numbers alone, before anything is entered as spent.
-
-    Args:
-        budget: The budget of the release. Its delta pays for the rounding to the lattice.
-        sigma: The standard deviation of the noise.
-        draws: How many numbers are released.
-
-    Returns:
-        The lattice steps per unit.
-
-    Raises:
-        UserError: Delta is so small that sums on that lattice would outgrow 64 bits.
-    """
-    scale = lattice_scale(budget, sigma=sigma, draws=draws)
-    if scale > FINEST:
-        rule = (
-            f"larger: {draws} released numbers would need a lattice finer than 64 bits have room "
-            "for"
-        )
-        raise mistake("privacy.delta", budget.delta, rule)
-    return scale
 
 
 def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:

@@ -20,10 +20,11 @@ from tqdm import tqdm
 from models.generator import NormedGenerator
 from pipelines.config.generators import DpMerf
 from pipelines.datasets.labelled_images import Images, synthetic
+from pipelines.lattice import lattice
 from pipelines.privacy.discrete_gaussian import Budget, on_lattice, release
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
 from pipelines.synthesis.dp_moments_estimates import keep_classes
 from pipelines.training.tensors import state_of, with_state
 

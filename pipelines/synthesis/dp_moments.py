@@ -18,10 +18,11 @@ import numpy as np
 
 from pipelines.config.generators import DpMoments
 from pipelines.datasets.labelled_images import Images, synthetic
+from pipelines.lattice import lattice
 from pipelines.privacy.discrete_gaussian import Budget, release
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
-from pipelines.synthesis.base import HERE, Plan, Space, Where, lattice, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
 from pipelines.synthesis.dp_moments_estimates import (
     LEAST_COUNT,
     estimate_means,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from safetensors.numpy import save as serialised
 from torch import nn
 from tqdm import tqdm
@@ -32,9 +33,11 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import read_arrays
 from pipelines.paths import SCRATCH
-from pipelines.training.tensors import AT_ONCE, one_thread, tensors
+from pipelines.training.tensors import one_thread, tensors
 
 BASES = SCRATCH / "bases"
+# images of a pass, a multiple of those that the transform takes at once
+BATCH = 16
 # seconds before a bar shows
 PATIENCE = 5
 
@@ -137,12 +140,18 @@ def without_fixed_part(model: nn.Module, images: torch.Tensor) -> tuple[nn.Modul
 
 
 def _in_batches(fixed: ScatteringFeatures, images: torch.Tensor) -> torch.Tensor:
-    """Returns the features [n, k] of images [n, C, H, W], with a bar if that takes seconds."""
-    batches = images.split(AT_ONCE) if len(images) else ()
+    """Returns the features [n, k] of images [n, C, H, W], with a bar if that takes seconds.
+
+    The last batch is filled up with zeros. In batches of one size each image takes the same way
+    through the processor, so that its features depend on no other image, to the last bit.
+    """
+    batches = images.split(BATCH) if len(images) else ()
     parts = [images.new_zeros(0, fixed.count)]
     with torch.no_grad():
         for batch in tqdm(batches, desc="features", disable=None, delay=PATIENCE):
-            parts.append(fixed(batch))
+            missing = BATCH - len(batch)
+            filled = F.pad(batch, (0, 0, 0, 0, 0, 0, 0, missing)) if missing else batch
+            parts.append(fixed(filled)[: len(batch)])
     return torch.cat(parts)
 
 

@@ -4,6 +4,34 @@ from mutants.mutant import TESTS, Mutant
 
 MUTANTS = [
     Mutant(
+        "clip by the inputs of a record alone",
+        "pipelines/privacy/lattice_gradients.py",
+        "lengths = np.sqrt(np.square(errors).sum(1)) * records.norms",
+        "lengths = records.norms",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_no_record_adds_a_norm_above_one",
+    ),
+    Mutant(
+        "let long inputs pass",
+        "pipelines/privacy/lattice_gradients.py",
+        "values *= np.minimum(1.0, LARGEST_INPUT / np.maximum(lengths, LARGEST_INPUT))",
+        "pass",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_inputs_without_end_are_cut_or_dropped",
+    ),
+    Mutant(
+        "add gradients as floats",
+        "pipelines/privacy/lattice_gradients.py",
+        "return np.trunc(errors * shares[:, None] * (scale / INPUT_STEPS))",
+        "return errors * shares[:, None] * (scale / INPUT_STEPS)",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_the_sum_over_parts_is_the_sum_to_the_last_bit",
+    ),
+    Mutant(
+        "round the odds with their company",
+        "pipelines/privacy/lattice_gradients.py",
+        "    return np.rint(finite * grid), grid",
+        "    return finite * grid + 1e-3, grid",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_the_sum_over_parts_is_the_sum_to_the_last_bit",
+    ),
+    Mutant(
         "halve the sensitivity of dpsgd",
         "pipelines/privacy/per_sample.py",
         "return (clipping_norm / norms",

@@ -9,10 +9,11 @@ from pipelines.config.generators import Datalens
 from pipelines.config.places import file_of
 from pipelines.config.values import mistake
 from pipelines.errors import UserError
+from pipelines.lattice import lattice
 from pipelines.privacy.accounting import classic_epsilon
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
-from pipelines.synthesis.base import Plan, Space, lattice, stated
+from pipelines.synthesis.base import Plan, Space, stated
 from pipelines.synthesis.datalens import votes
 
 # fewer steps, or more than one sigma of noise per unanimous vote, train nothing (measured)

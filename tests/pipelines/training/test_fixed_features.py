@@ -142,3 +142,13 @@ def test_any_other_network_comes_back_as_it_is():
     pixels = torch.rand(2, 1, 8, 8)
     part, entering = fixed_features.without_fixed_part(model, pixels)
     assert part is model and entering is pixels
+
+
+def test_an_images_features_depend_on_no_other_image_to_the_last_bit(small):
+    """Else adding a record could move other records' parts of a sum beside its own."""
+    data = images(70)
+    whole = fixed_features.features(data)
+    rng = np.random.default_rng(1)
+    for count in (1, 15, 16, 33, 69):
+        rows = rng.permutation(70)[:count]
+        np.testing.assert_array_equal(fixed_features.features(data[rows]), whole[rows])
