@@ -7,6 +7,7 @@ import numpy as np
 
 from audits import (
     datalens_votes,
+    dp_head_step,
     dp_merf_release,
     dp_moments_canaries,
     dp_moments_fit,
@@ -64,6 +65,7 @@ def mechanisms(effort: Effort) -> Verdicts:
         "vote_sum": datalens_votes.audit(BUDGET, runs=effort.runs, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=effort.runs, noise=noise),
+        "dp_head_step": dp_head_step.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_teacher_step": dp_teacher_step.audit(BUDGET, runs=effort.steps, noise=noise),
         "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps, noise=noise),
     }
@@ -93,6 +95,7 @@ def controls(effort: Effort) -> Verdicts:
     halved = {
         "vote_sum": datalens_votes.audit(BUDGET, runs=runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=runs, noise=noise),
+        "dp_head_step": dp_head_step.audit(BUDGET, runs=runs, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=runs, noise=noise),
         "dpsgd_step": dpsgd_step.audit(
             BUDGET, runs=effort.steps // 5, noise=OsEntropy(), share_of_noise=0.5

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config.blocks import Blocks
-from pipelines.config.data import LARGEST, SMALLEST, Profile, channels_first
+from pipelines.config.data import LARGEST, SMALLEST, Profile, channels_first, scatters
 from pipelines.config.dp import (
     DP_BASELINES,
     NEEDING_NO_IMAGES,
     Dpsgd,
+    DpsgdHead,
     disagreement,
     looks_at_images,
 )
@@ -86,6 +87,7 @@ class Checks:
             for name in METHODS:
                 self.params.training(dataset, name)
             self._networks_fit(dataset, profile)
+            self._head(dataset, profile)
 
     def _shape(self, dataset: str, profile: Profile) -> None:
         where = f"profiles.{dataset}.shape"
@@ -112,7 +114,10 @@ class Checks:
             owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
         noisy = self.params.dp_baselines.algorithms if dataset in self.params.datasets else ()
         for name in noisy:
-            owners[f".training.{name}"] = self._noisy(dataset, name)
+            block = self._noisy(dataset, name)
+            # `left_out` says it of the data set alone: the others run
+            if not isinstance(block, DpsgdHead):
+                owners[f".training.{name}"] = block
         for owner, block in owners.items():
             for field in ("classifier", "network"):
                 name = getattr(block, field, None)
@@ -124,6 +129,24 @@ class Checks:
                 if max(profile.shape[:2]) > most:
                     rule = f"another for images above {most}x{most}"
                     raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
+
+    def _head(self, dataset: str, profile: Profile) -> None:
+        """Checks a data set that runs `dp_head`: its images have features, and it makes images."""
+        runs = "dp_head" in self.params.synthesis.generators and dataset in self.params.datasets
+        if not runs:
+            return
+        if not scatters(profile.shape):
+            rule = (
+                f"a list without dp_head where images have not {SMALLEST['scatter']} to "
+                f"{LARGEST['scatter']} pixels a side, as those of {dataset}"
+            )
+            raise self._mistake("synthesis.generators", "dp_head", rule)
+        share = self.params.generator(dataset, "dp_head").head_share
+        if share == 1:
+            rule = "below 1 for one of synthesis.generators: nothing is left for its images"
+            where = f"synthesis.dp_head (profile {dataset}).head_share"
+            file = self.file(self.params.written(dataset, "dp_head", "head_share"))
+            raise mistake(where, share, rule, file)
 
     def _noisy(self, dataset: str, name: str) -> Block:
         """Returns the settings of a noisy algorithm that a data set runs, if they agree."""

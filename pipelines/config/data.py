@@ -109,6 +109,12 @@ SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4, "scatter": 
 # {network: the largest side of an image}: the basis of larger ones takes gigabytes of memory.
 LARGEST = {"scatter": 64}
 
+
+def scatters(shape: list[int]) -> bool:
+    """Returns whether images of [height, width, channels] have fixed scattering features."""
+    return min(shape[:2]) >= SMALLEST["scatter"] and max(shape[:2]) <= LARGEST["scatter"]
+
+
 # The sources of a user's own images. Every other source has a published data set, whose records are
 # no secret.
 OWN_SOURCES = ("folder", "npz")

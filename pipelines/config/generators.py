@@ -5,7 +5,7 @@ A new generator is a class here and its line in `Synthesis`.
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, field_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.data import Augmentation
@@ -101,6 +101,58 @@ class DpTeacher(DpMoments):
     warm_start: WarmStart
 
 
+class HeadSchedule(Block):
+    """Holds how many noisy steps a head takes, and their rate, from a signal on.
+
+    Attributes:
+        from_signal: The least mu times the number of records, over the root of the number of
+            clients that add noise of their own.
+        steps: T, the steps. Each looks at all records.
+        learning_rate: Of each step.
+    """
+
+    from_signal: number(float, "[0, 1e12]")
+    steps: Count
+    learning_rate: Rate
+
+
+class Head(Block):
+    """Holds the settings of noisy full-batch steps of a linear head on fixed features.
+
+    Attributes:
+        clipping_norm: The largest norm of a record's gradient, over all weights together.
+        count_share: The share of mu squared that buys the noisy number of records.
+        momentum: Of the steps.
+        averaging: The weight of the past in the average of the iterates, which is the head.
+        schedules: Rising by `from_signal`, of which the first begins at 0.
+    """
+
+    clipping_norm: Norm
+    count_share: Part
+    momentum: Fraction = 0.0
+    averaging: Fraction = 0.0
+    schedules: list[HeadSchedule]
+
+    @field_validator("schedules")
+    @classmethod
+    def _rising(cls, schedules: list[HeadSchedule]) -> list[HeadSchedule]:
+        starts = [schedule.from_signal for schedule in schedules]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            rule = "a list of at least one schedule, rising by from_signal, the first from 0"
+            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        return schedules
+
+
+class DpHead(Head, DpMoments):
+    """Holds the settings of noisy moments, and of a noisy linear head on fixed features.
+
+    Attributes:
+        head_share: The share of mu squared that buys the head. 1 leaves no images.
+    """
+
+    head_share: Share
+
+
 class DpMerf(Block):
     """Holds the settings of DP-MERF: noisy means of random features."""
 
@@ -149,6 +201,7 @@ class Synthesis(Block):
     datalens: Datalens
     dp_merf: DpMerf
     dp_moments: DpMoments
+    dp_head: DpHead
     dp_teacher: DpTeacher
     gan: Gan
 

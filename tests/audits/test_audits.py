@@ -17,6 +17,7 @@ from imports import ROOT, closure, imported
 from audits import __main__ as command
 from audits import (
     datalens_votes,
+    dp_head_step,
     dp_merf_release,
     dp_moments_canaries,
     dp_moments_fit,
@@ -28,7 +29,7 @@ from audits import (
     suite,
 )
 from pipelines.federation.algorithms import dpsgd
-from pipelines.privacy import accounting
+from pipelines.privacy import accounting, lattice_gradients
 from pipelines.privacy.audits.verdict import of_epsilon, of_mu
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
@@ -88,7 +89,20 @@ def test_a_step_of_dp_teacher_leaks_what_its_share_claims():
     assert verdict.mu_claimed**2 == pytest.approx(0.6 * BUDGET.mu**2)
 
 
+def test_a_step_of_dp_head_leaks_what_its_steps_claim():
+    verdict = dp_head_step.audit(BUDGET, runs=8000, noise=NOISE)
+    assert holds(verdict)
+    assert verdict.mu_claimed**2 == pytest.approx(0.99 * BUDGET.mu**2)
+
+
 # the worst cases are the worst
+
+
+def test_the_canary_moves_the_sum_of_the_head_by_one():
+    worlds = [
+        dp_head_step.total(with_it, dp_head_step.SETTINGS, 2**40) for with_it in (True, False)
+    ]
+    assert np.linalg.norm(worlds[0] - worlds[1]) / 2**40 == pytest.approx(1.0, abs=1e-5)
 
 
 def test_the_flipped_teacher_moves_the_votes_by_their_whole_sensitivity():
@@ -186,6 +200,11 @@ def test_a_teacher_whose_clip_is_twice_its_claim_is_caught(monkeypatch):
     assert not dp_teacher_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
 
 
+def test_a_head_whose_gradients_are_twice_their_claim_is_caught(monkeypatch):
+    monkeypatch.setattr(lattice_gradients, "gradient_sum", twice(lattice_gradients.gradient_sum))
+    assert not dp_head_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
+
+
 def test_a_dpsgd_step_without_noise_is_caught(monkeypatch):
     monkeypatch.setattr(type(NOISE), "normal", lambda _, shape: np.zeros(shape))
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE).passed
@@ -194,6 +213,7 @@ def test_a_dpsgd_step_without_noise_is_caught(monkeypatch):
 def test_half_the_noise_is_caught():
     assert not datalens_votes.audit(BUDGET, runs=FEW, noise=suite.HalvedNoise()).passed
     assert not dpsgd_step.audit(BUDGET, runs=FEW, noise=NOISE, share_of_noise=0.5).passed
+    assert not dp_head_step.audit(BUDGET, runs=FEW, noise=suite.HalvedNoise()).passed
 
 
 # attacks on what leaves

@@ -19,15 +19,16 @@ from scipy.stats import chi2, kstest
 
 from models import classifiers
 from pipelines import seeds
-from pipelines.config.dp import Dpsgd
-from pipelines.config.generators import Datalens, DpMerf, DpMoments, DpTeacher
+from pipelines.config.dp import Dpsgd, DpsgdHead
+from pipelines.config.generators import Datalens, DpHead, DpMerf, DpMoments, DpTeacher
 from pipelines.datasets.labelled_images import Images
-from pipelines.federation.algorithms import dpsgd
+from pipelines.federation.algorithms import dpsgd, dpsgd_head
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.dp.account import Account
+from pipelines.federation.dp.head_account import HeadAccount
 from pipelines.privacy import noise
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.synthesis import dp_merf, dp_moments, dp_teacher
+from pipelines.synthesis import dp_head, dp_merf, dp_moments, dp_teacher
 from pipelines.synthesis.base import Space
 from pipelines.synthesis.datalens import generator as datalens
 from pipelines.synthesis.datalens import votes
@@ -35,8 +36,8 @@ from pipelines.training.tensors import state_of
 
 BUDGET = Budget(5.0, 1e-5)
 LEAST_DRAWS = 20_000  # with so many, a scale wrong by half is a p-value below 1e-50
-ALARM = 1e-8  # of 12 tests of the law
-SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 30 of them
+ALARM = 1e-8  # of 16 tests of the law
+SIX_AND_A_HALF = 6.5  # deviations of a correlation: 8e-11, of 40 of them
 
 
 def source(client: str, seed: int) -> noise.Noise:
@@ -174,7 +175,41 @@ def teacher_steps(client: str, seed: int) -> np.ndarray:
     return moved * float(state["count"]) * math.sqrt(share) * BUDGET.mu / (math.sqrt(2) * clip)
 
 
+TWO_STEPS = [{"from_signal": 0.0, "steps": 2, "learning_rate": 1.0}]
+
+
+def head_steps(client: str, seed: int) -> np.ndarray:
+    """Returns the sums of two steps, which follow the count."""
+    own = {"head_share": 1.0, "count_share": 0.01, "clipping_norm": 0.5, "schedules": TWO_STEPS}
+    settings = DpHead.model_validate({**MOMENTS, **own})
+    plan = dp_head.plan(settings, BUDGET, Space(height=8, width=8, channels=1, classes=60))
+    released, real = [], dp_head.release
+    with mock.patch.object(
+        dp_head, "release", lambda *a, **k: released.append(real(*a, **k)) or released[-1]
+    ):
+        dp_head.fit(nobody(plan.space), plan, source(client, seed), seed)
+    return np.stack(released[1:]).ravel() * math.sqrt(0.99) * BUDGET.mu / math.sqrt(2)
+
+
+def shared_head_steps(client: str, seed: int) -> np.ndarray:
+    """Releases a count and two sums of no records over the count: noise alone."""
+    own = {"rounds": 3, "count_share": 0.01, "clipping_norm": 0.5, "schedules": TWO_STEPS}
+    settings = DpsgdHead.model_validate(own)
+    account = HeadAccount(BUDGET.epsilon, BUDGET.delta, settings)
+    data = nobody(Space(height=8, width=8, channels=1, classes=60))
+    zeros = np.zeros((60, 215), np.float32)
+    state = dpsgd_head.Client(data, zeros, account, source(client, seed))
+    released = []
+    for number in (1, 2, 3):
+        payload = Payload({"head": zeros}, {"round": number, "planned_steps": 2})
+        released.append(dpsgd_head.client_update(payload, state, settings).arrays["head"])
+    noise = np.stack(released[1:]).ravel().astype(np.float64)
+    return noise * state.count * math.sqrt(0.99) * BUDGET.mu / math.sqrt(2)
+
+
 MECHANISMS = {
+    "dp_head step": head_steps,
+    "dpsgd_head step": shared_head_steps,
     "dp_merf release": embeddings,
     "dp_teacher step": teacher_steps,
     "dp_moments release 1": moments(1),

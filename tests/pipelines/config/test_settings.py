@@ -318,3 +318,26 @@ def test_scatter_has_no_activation_to_choose():
 def test_a_generator_has_its_own_networks():
     content = changed(("synthesis", "dp_teacher", "classifier"), "scatter")
     assert any("must be one of 'mlp' or 'cnn'" in line for line in mistakes(content))
+
+
+def test_a_head_that_makes_no_images_is_no_generator_of_a_run():
+    content = changed(("synthesis", "generators"), ["dp_head"])
+    load(content)
+    content["synthesis"]["dp_head"]["head_share"] = 1.0
+    (sentence,) = mistakes(content)
+    assert "'head_share' parameter of synthesis.dp_head" in sentence
+    assert "below 1 for one of synthesis.generators" in sentence
+
+
+@pytest.mark.parametrize("side", [7, 65])
+def test_images_without_fixed_features_have_no_head_and_all_else(side):
+    content = shipped()
+    content["profiles"]["digits"].update(shape=[side, side, 1])
+    content["profiles"]["digits"]["source"] = "npz"
+    params = load(content)
+    why = params.left_out("digits", "dpsgd_head")
+    assert why.startswith("dpsgd_head is left out: it needs images of 8 to 64 pixels a side")
+    assert not params.left_out("digits", "dpsgd")
+    content["synthesis"]["generators"] = ["dp_head"]
+    (sentence,) = mistakes(content)
+    assert "a list without dp_head where images have not 8 to 64 pixels a side" in sentence

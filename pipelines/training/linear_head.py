@@ -1,0 +1,92 @@
+"""Prepares records for a linear head, takes its noisy steps, and decides how many there are.
+
+`lattice_inputs` reads private records. All else is post-processing: it sees noisy sums of gradients,
+a noisy number of records, and budgets. The head is the average of the iterates.
+
+>>> descent = start(inputs=3, classes=2)
+>>> descent = after(descent, np.ones((3, 2)), learning_rate=0.5, momentum=0.0, averaging=0.0)
+>>> descent.average[0].tolist()
+[-0.5, -0.5]
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.scattering_features import BIAS
+from pipelines.config.generators import Head, HeadSchedule
+from pipelines.datasets.labelled_images import Images
+from pipelines.paths import SCRATCH
+from pipelines.privacy.lattice_gradients import Inputs, inputs_of
+from pipelines.training import fixed_features
+
+# of private records, and as private
+FEATURES = SCRATCH / "features"
+
+
+def lattice_inputs(data: Images) -> Inputs:
+    """Returns the inputs of a linear head on the lattice: fixed features, and the bias' constant.
+
+    They are kept in FEATURES, so that a client computes them once.
+
+    Args:
+        data: The private records.
+    """
+    values = fixed_features.features(data, FEATURES)
+    bias = np.full((len(values), 1), BIAS, values.dtype)
+    return inputs_of(np.concatenate([values, bias], axis=1), data.labels)
+
+
+class Descent(NamedTuple):
+    """Holds a head in mid-course, float64 [d, K] each.
+
+    Attributes:
+        weights: The iterate, at which the next gradients are computed.
+        velocity: The momentum.
+        average: The average of the iterates, which is what is handed out.
+    """
+
+    weights: np.ndarray
+    velocity: np.ndarray
+    average: np.ndarray
+
+
+def start(inputs: int, classes: int) -> Descent:
+    """Returns a head of zeros: the loss is convex, so that no seed is needed."""
+    zeros = np.zeros((inputs, classes))
+    return Descent(zeros, zeros, zeros)
+
+
+def after(
+    descent: Descent,
+    gradient: np.ndarray,
+    *,
+    learning_rate: float,
+    momentum: float,
+    averaging: float,
+) -> Descent:
+    """Returns the head after one step.
+
+    Args:
+        descent: The head before it.
+        gradient: The noisy mean gradient [d, K], in units of the clipping norm.
+        learning_rate: The rate of the step.
+        momentum: The weight of the past in the velocity.
+        averaging: The weight of the past in the average.
+    """
+    velocity = momentum * descent.velocity + gradient
+    weights = descent.weights - learning_rate * velocity
+    average = averaging * descent.average + (1 - averaging) * weights
+    return Descent(weights, velocity, average)
+
+
+def schedule_of(settings: Head, signal: float) -> HeadSchedule:
+    """Returns the last schedule that begins at or below a signal.
+
+    Args:
+        settings: The settings of the head.
+        signal: mu times the number of records, where mu is that of all steps together. Where K
+            clients add noise of their own, it is over the root of K.
+    """
+    fitting = [schedule for schedule in settings.schedules if schedule.from_signal <= signal]
+    return fitting[-1] if fitting else settings.schedules[0]
