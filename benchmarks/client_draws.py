@@ -28,8 +28,9 @@ from pipelines.federation.inprocess import federate
 from pipelines.federation.noisy_run import NoisyRun
 from pipelines.files import standard
 from pipelines.paths import SCRATCH
+from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.noise import OsEntropy
+from pipelines.privacy.noise import Noise, OsEntropy
 from pipelines.synthesis import base, release, warm_start
 from pipelines.training import classifier
 from pipelines.training.pool import Pool
@@ -43,7 +44,7 @@ NEWCOMERS = ("n0", "n1", "n2")
 # In development: training images that stand for the global test set.
 HELD_OUT = {"digits": 200}
 USUALLY_HELD_OUT = 5000
-NOISY = ("dpsgd_warm",)
+NOISY = ("dpsgd_warm", "dpsgd_head")
 
 
 @dataclass(frozen=True)
@@ -254,19 +255,43 @@ def handed_out(clients: ClientDraw, start: str) -> State:
     return federate(start, clients.task, settings).models[-1]
 
 
-def noisy(clients: ClientDraw, method: str) -> State:
-    """Trains a model with noise on the federated clients' private records, within their epsilons."""
+def noisy(clients: ClientDraw, method: str, share: float = 1.0) -> State:
+    """Trains a model with noise on the federated clients' private records, within their epsilons.
+
+    Args:
+        clients: the draw.
+        method: the noisy method.
+        share: of each client's mu squared, which the method may spend.
+    """
     budgets = {}
     for client, epsilon in clients.regime.budgets.items():
-        budgets[client] = Client(epsilon=epsilon)
+        budgets[client] = Client(epsilon=share_of(epsilon, share))
     privacy = clients.params.privacy.model_copy(update={"delta": DELTA, "noise": "os_entropy"})
     changes = {"clients": budgets, "privacy": privacy, "seed": clients.seed}
     params = clients.params.model_copy(update=changes)
     start = warm_start.joint_start(params, clients.dataset, method)
     run = NoisyRun(params, clients.dataset, method, start)
     task = run.client_task(clients.records)
-    first = partial(start.weights, run.build(), clients.records, task.sources)
+    first = partial(_first, run, start, clients.records, task.sources)
     with TemporaryDirectory() as folder:
         noisy_training.train(run.algorithm, task, run.settings, first, Path(folder))
         model, _ = noisy_training.read(Path(folder))
     return model
+
+
+def share_of(epsilon: float, share: float) -> float:
+    """Returns the epsilon of a share of a budget's mu squared."""
+    if share == 1:
+        return epsilon
+    return accounting.gdp_epsilon(mu=Budget(epsilon, DELTA, share).mu, delta=DELTA)
+
+
+def _first(
+    run: NoisyRun,
+    start: warm_start.JointStart | None,
+    records: dict[str, Images],
+    sources: dict[str, Noise],
+) -> tuple[State, int]:
+    """Returns the weights before the first round, and the bytes of images sent for them."""
+    model = run.build()
+    return start.weights(model, records, sources) if start else (state_of(model), 0)

@@ -42,9 +42,9 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         client_shards,
         labelled_images.load(paths.prepared(dataset) / "test.npz", profile),
         build=noisy.build,
-        settings=params.training(dataset, "fine_tune"),
+        settings=params.training(dataset, "fine_tune", noisy.network),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
-        alone=alone.at_hand(params, dataset, noisy.build)[0],
+        alone=alone.at_hand(params, dataset, noisy.build, noisy.network)[0],
         first=cost["rounds"],
     )
     cost["seconds_at_home"] = tuned.seconds

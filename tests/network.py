@@ -15,6 +15,7 @@ PPPFL, FEDAVG, SCAFFOLD, SDA_FL, POOLED = (
     for method in ("pppfl", "fedavg", "scaffold", "sda_fl", "pooled")
 )
 NOISY = RunSpec("own", "dpsgd")
+HEAD = RunSpec("own", "dpsgd_head")
 
 
 def three_clients(params: dict) -> None:
@@ -27,7 +28,7 @@ def three_clients(params: dict) -> None:
     params["meta"]["where"] = "clients"
     for block in (
         params["meta"],
-        params["dp_baselines"]["dpsgd"],
+        *map(params["dp_baselines"].get, ("dpsgd", "dpsgd_head")),
         *map(params["baselines"].get, ("fedavg", "scaffold", "sda_fl")),
     ):
         block["rounds"] = 3

@@ -4,8 +4,19 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from pipelines.config.data import Client, Network, Partition, Prepare, Privacy, Profile, Quality
-from pipelines.config.dp import DP_BASELINES, DpBaselines, looks_at_images
+from pipelines.config.data import (
+    LARGEST,
+    SMALLEST,
+    Client,
+    Network,
+    Partition,
+    Prepare,
+    Privacy,
+    Profile,
+    Quality,
+    scatters,
+)
+from pipelines.config.dp import DP_BASELINES, DpBaselines, DpsgdHead, looks_at_images
 from pipelines.config.federation import Federation
 from pipelines.config.generators import GENERATORS, Synthesis
 from pipelines.config.places import PROFILES, belongs_in
@@ -56,7 +67,7 @@ class Blocks(Block):
         owner = f"synthesis.{name} (profile {dataset})"
         return _with_layers(self.block(name), self.layers(dataset, name), self.path(name), owner)
 
-    def training(self, dataset: str, name: str) -> Block:
+    def training(self, dataset: str, name: str, network: str | None = None) -> Block:
         """Returns the settings of `meta`, `fine_tune`, `new_clients` or a baseline.
 
         They are its block, overridden by what the data set's classifier needs (`networks`), then
@@ -64,11 +75,17 @@ class Blocks(Block):
         of MAML under `meta`. Such an override skips the settings in a block's `own`, which define
         the algorithm.
 
+        Args:
+            dataset: The data set's name.
+            name: The block.
+            network: What is trained; None: what the block names, or the data set's classifier.
+
         Raises:
             UserError: The result is not valid.
         """
         owner = f"{name} (profile {dataset})"
-        return _with_layers(self.block(name), self.layers(dataset, name), self.path(name), owner)
+        layers = self.layers(dataset, name, network)
+        return _with_layers(self.block(name), layers, self.path(name), owner)
 
     def on_network(self, network: str, name: str) -> Block:
         """Returns a method's settings where it trains a network, for no data set.
@@ -95,13 +112,19 @@ class Blocks(Block):
         owner = getattr(self, group[0]) if group else self
         return getattr(owner, field)
 
-    def layers(self, dataset: str, name: str) -> list[Layer]:
-        """Returns what comes on top of a block for a data set; the last one wins."""
+    def layers(self, dataset: str, name: str, network: str | None = None) -> list[Layer]:
+        """Returns what comes on top of a block for a data set; the last one wins.
+
+        Args:
+            dataset: The data set's name.
+            name: The block.
+            network: What is trained; None: what the block names, or the data set's classifier.
+        """
         profile = self.profiles[dataset]
         if name in GENERATORS:
             path = (PROFILES, dataset, "synthesis", name)
             return [Layer(path, profile.synthesis.get(name, {}))]
-        network = self._network(dataset, name)
+        network = network or self._network(dataset, name)
         above = self._overrides(name, ("networks", network), self.networks.get(network, {}))
         path = (PROFILES, dataset, "training")
         return [*above, *self._overrides(name, path, profile.training)]
@@ -156,11 +179,19 @@ class Blocks(Block):
         return "prepare.public_fraction" if shared else f"profiles.{dataset}.public_fraction"
 
     def left_out(self, dataset: str, algorithm: str) -> str:
-        """Returns why a noisy algorithm does not run on one's own images, "" where it runs.
+        """Returns why a noisy algorithm does not run on a data set, "" where it runs.
 
-        It looks at public images, and none are declared.
+        It looks at public images, and none of one's own are declared. Or the images have no fixed
+        features.
         """
         settings = self.training(dataset, algorithm)
+        shape = self.profiles[dataset].shape
+        if isinstance(settings, DpsgdHead) and not scatters(shape):
+            return (
+                f"{algorithm} is left out: it needs images of {SMALLEST['scatter']} to "
+                f"{LARGEST['scatter']} pixels a side, and those of {dataset} have "
+                f"{shape[0]}x{shape[1]}."
+            )
         field = looks_at_images(settings)
         if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):
             return ""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipelines.config.data import Network
-from pipelines.config.generators import WarmStart
+from pipelines.config.generators import Head, WarmStart
 from pipelines.config.training import Fedprox
 from pipelines.config.values import (
     Block,
@@ -97,6 +97,19 @@ class Nbafl(Fedprox):
     warm_start: SharedWarmStart | None = None
 
 
+class DpsgdHead(Head):
+    """Holds the settings of noisy full-batch steps of a head that all clients share.
+
+    Attributes:
+        rounds: At most: one for the noisy numbers of records, and one for each step.
+    """
+
+    rounds: number(int, "[2, 1e6]")
+    network: Literal["scatter"] = "scatter"
+    activation: Literal["relu"] = "relu"
+    warm_start: None = None
+
+
 class DpBaselines(Block):
     """Holds the blocks of all noisy algorithms.
 
@@ -104,13 +117,14 @@ class DpBaselines(Block):
         algorithms: The names of those that run.
     """
 
-    algorithms: list[Literal["dpsgd", "dpsgd_warm", "nbafl", "adap", "agn", "ali"]]
+    algorithms: list[Literal["dpsgd", "dpsgd_warm", "nbafl", "adap", "agn", "ali", "dpsgd_head"]]
     dpsgd: Dpsgd
     dpsgd_warm: Dpsgd
     nbafl: Nbafl
     adap: Dpsgd
     agn: Dpsgd
     ali: Dpsgd
+    dpsgd_head: DpsgdHead
 
 
 DP_BASELINES = tuple(name for name in DpBaselines.model_fields if name != "algorithms")

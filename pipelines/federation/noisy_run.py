@@ -28,7 +28,9 @@ from pipelines.privacy import noise
 from pipelines.privacy.accounting import Steps
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
+from pipelines.privacy.statement import Statement
 from pipelines.training import classifier
+from pipelines.training.fixed_features import stored_basis
 from pipelines.training.tensors import State, device, state_of
 from pipelines.words import by_client
 
@@ -83,12 +85,16 @@ class NoisyRun:
         """Returns the algorithm of the method."""
         return base.load(self.method)
 
+    @property
+    def network(self) -> str:
+        """Returns the name of the network: the method's own, or the data set's classifier."""
+        return self.settings.network or self.params.profiles[self.dataset].classifier
+
     def build(self) -> nn.Module:
         """Returns the run's network, freshly initialised, the same each time."""
         profile = self.params.profiles[self.dataset]
-        network = self.settings.network or profile.classifier
         return classifier.new(
-            profile.model_copy(update={"classifier": network}),
+            profile.model_copy(update={"classifier": self.network}),
             seeds.derive(self.params.seed, "init", self.dataset),
             device(self.params.device),
             activation=self.settings.activation,
@@ -155,7 +161,7 @@ class NoisyRun:
             self.method,
             self.algorithm.VERSION,
             identity,
-            account.statement(task.sources[client], delta),
+            self._statement(account, task.sources[client], delta),
             account.cost,
             client=client,
             start=self.start and self.start.parameters(client),
@@ -163,6 +169,15 @@ class NoisyRun:
             seed=self.params.seed,
             data=data,
         )
+
+    def _statement(self, account: Account, source: Noise, delta: float) -> Statement:
+        """Returns the account's statement, which names the public basis of fixed features."""
+        statement = account.statement(source, delta)
+        if self.network != "scatter":
+            return statement
+        shape = tuple(self.params.profiles[self.dataset].shape)
+        features = {"basis_sha256": stored_basis(shape).sha256}
+        return replace(statement, details={**statement.details, "features": features})
 
     def entries(self, task: NoisyTask, public: Images) -> dict[str, Release]:
         """Returns what each client's ledger enters for a joint run."""

@@ -12,6 +12,9 @@ Scalar = int | float | str
 Bounds = Mapping[str, tuple[type, float, float]]  # {name: int or float, lowest, highest}
 LARGEST_COUNT = 10**9
 LARGEST_LOSS = 1e12
+# The largest absolute value of a weight: far above any that trains, far below what overflows a
+# float32 within a network.
+LARGEST_WEIGHT = 1e6
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def write(folder: Path, models: dict[str, nn.Module], seconds: float) -> None:
 
 
 def at_hand(
-    params: Params, dataset: str, build: Build
+    params: Params, dataset: str, build: Build, network: str | None = None
 ) -> tuple[dict[str, nn.Module] | None, float]:
     """Returns what the stage `train_alone` made, where the recipe at home is `replay`, else None.
 
@@ -67,8 +67,11 @@ def at_hand(
         params: of the project.
         dataset: its name.
         build: makes a network of the right shape.
+        network: what is trained, where it may be another than the data set's classifier: of such a
+            one the stage has no model.
     """
-    if params.training(dataset, "fine_tune").recipe != "replay":
+    other = network and network != params.profiles[dataset].classifier
+    if other or params.training(dataset, "fine_tune").recipe != "replay":
         return None, 0.0
     return read(paths.alone(dataset), list(params.clients), build)
 

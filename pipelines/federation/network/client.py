@@ -3,8 +3,8 @@
 The server sends a run's name and the rounds' messages. All else follows from the client's own
 params.yaml, so a server cannot ask for less noise, more steps or other records. A synthetic method
 reads the client's exported set alone. A noisy one reads its train part, within an account that its
-ledger has entered before the first answer. Noisy training is for a stage's own clients on one
-machine. So are sets whose card has no formal guarantee.
+ledger has entered before the first answer. A method whose sums are floats is for a stage's own
+clients on one machine (docs/privacy.md, pitfall 21). So are sets whose card has no formal guarantee.
 """
 
 import os
@@ -107,14 +107,31 @@ def _noisy(params: Params, run: RunSpec, client: str) -> NoisyTask:
     """Returns the task on the client's train part, with its account and noise."""
     noisy = NoisyRun(params, run.dataset, run.method)
     if LOCAL not in os.environ:
-        raise UserError(
-            "Noisy training on private records is served in federation.mode 'local' alone."
-        )
+        _check_served(noisy)
     if noisy.settings.warm_start:
         raise UserError(
             f"{run.method!r} starts from images that clients release together: in one process only."
         )
     return noisy.client_task({client: shards.read(run.dataset, client, "train")})
+
+
+def _check_served(noisy: NoisyRun) -> None:
+    """Checks that a server on another machine may have what a noisy method releases.
+
+    Raises:
+        UserError: Its sums are floats, whose rounding such a server could read. Or its noise is for
+            tests, so that nothing is promised to the records.
+    """
+    if not getattr(noisy.algorithm, "SERVED_BETWEEN_MACHINES", False):
+        raise UserError(
+            f"{noisy.method!r} adds floats, which a server could read (docs/privacy.md, pitfall "
+            "21): it is served in federation.mode 'local' alone."
+        )
+    if noisy.params.privacy.noise != "os_entropy":
+        raise UserError(
+            "Noise for tests promises nothing: what it is added to is served in federation.mode "
+            "'local' alone."
+        )
 
 
 def _enter(params: Params, run: RunSpec, client: str, task: NoisyTask) -> None:

@@ -20,6 +20,7 @@ from pipelines.config.dp import LEAST_FACTOR
 from pipelines.config.values import CLIPPING_NORMS
 from pipelines.federation.core.messages import (
     LARGEST_COUNT,
+    LARGEST_WEIGHT,
     Bounds,
     Payload,
     ScalarRange,
@@ -28,9 +29,6 @@ from pipelines.federation.core.messages import (
 from pipelines.federation.dp.account import ACCOUNT_TELLS
 from pipelines.training.tensors import State
 
-# The largest absolute value of a weight: far above any that trains, far below what overflows a
-# float32 within a network.
-LARGEST = 1e6
 # The most characters of a text that another member sends.
 LONGEST = 500
 # The most characters of a card.
@@ -41,6 +39,7 @@ INSTRUCTIONS: Bounds = {
     "local_steps": (int, 1, 10**6),
     "noise_factor": (float, LEAST_FACTOR, 1.0),
     "clipping_norm": (float, *CLIPPING_NORMS),
+    "planned_steps": (int, 1, 10**6),
 }
 # The figures of a client's account after the run. It has no step if its budget buys none.
 SPENT: Bounds = {
@@ -130,8 +129,10 @@ def check_arrays(arrays: State, template: State) -> None:
             or array.shape != expected.shape
         ):
             raise Refused(f"array {name!r} must be {expected.dtype}, {expected.shape}")
-        if not np.isfinite(array).all() or np.abs(array).max(initial=0) > LARGEST:
-            raise Refused(f"array {name!r} has values that are not finite, or above {LARGEST:g}")
+        if not np.isfinite(array).all() or np.abs(array).max(initial=0) > LARGEST_WEIGHT:
+            raise Refused(
+                f"array {name!r} has values that are not finite, or above {LARGEST_WEIGHT:g}"
+            )
 
 
 def check_scalars(scalars: dict, bounds: Bounds) -> None:

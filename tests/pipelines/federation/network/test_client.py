@@ -19,6 +19,7 @@ from pipelines.federation.run_spec import RunSpec
 from pipelines.privacy.ledger import Ledger
 
 SYNTHETIC, NOISY_RUN = RunSpec("own", "fedavg", "dp_moments"), RunSpec("own", "dpsgd")
+HEAD_RUN = RunSpec("own", "dpsgd_head")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,29 @@ def test_a_noisy_run_is_in_the_ledger_before_the_first_answer_and_again_at_every
     assert served.end()["steps"] == 2
 
 
-def test_an_organisations_own_client_serves_no_noisy_training(home, monkeypatch):
+def test_an_organisations_own_client_serves_a_noisy_head_and_enters_it_first(home, monkeypatch):
+    """Its sums are integers, so that a server elsewhere reads nothing in their rounding."""
+    monkeypatch.delenv(LOCAL)
+    served = gate(config.load(), HEAD_RUN, "c0", {})
+    assert [entry["mechanism"] for entry in opened()] == ["dpsgd_head"]
+    assert opened()[0]["statement"]["guarantee"] == "formal"
+    ask = first(served)
+    check_arrays(served.answer(ask).arrays, served.template)
+    served.answer(Payload(ask.arrays, {"round": 2, "planned_steps": 1}))
+    spent = served.end()
+    assert spent["steps"] == 1
+    assert spent["epsilon_spent"] == pytest.approx(config.load().clients["c0"].epsilon)
+
+
+def test_an_organisations_own_client_serves_no_head_with_noise_for_tests(home, monkeypatch):
+    home.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
+    monkeypatch.delenv(LOCAL)
+    with pytest.raises(UserError, match="Noise for tests promises nothing"):
+        gate(config.load(), HEAD_RUN, "c0", {})
+    assert not opened()
+
+
+def test_an_organisations_own_client_serves_no_sums_of_floats(home, monkeypatch):
     monkeypatch.delenv(LOCAL)
     with pytest.raises(UserError, match=r"in federation.mode 'local' alone"):
         gate(config.load(), NOISY_RUN, "c0", {})

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from pipelines.federation.algorithms import dpsgd, nbafl, pppfl, sda_fl
 from pipelines.federation.core import local_sgd
-from pipelines.federation.core.messages import Payload, any_bounds
+from pipelines.federation.core.messages import LARGEST_WEIGHT, Payload, any_bounds
 from pipelines.federation.network.gate import (
-    LARGEST,
     LONGEST_CARD,
     Gate,
     Refused,
@@ -87,7 +86,7 @@ def test_after_the_end_no_round_follows():
         {**TEMPLATE, "b": [0.0, 0.0, 0.0]},
         {**TEMPLATE, "b": np.array([0, math.nan, 0], np.float32)},
         {**TEMPLATE, "b": np.array([0, math.inf, 0], np.float32)},
-        {**TEMPLATE, "b": np.array([0, 2 * LARGEST, 0], np.float32)},
+        {**TEMPLATE, "b": np.array([0, 2 * LARGEST_WEIGHT, 0], np.float32)},
         "weights",
     ],
 )
@@ -225,7 +224,7 @@ def test_a_client_that_has_left_answers_nothing():
 @given(st.binary(min_size=12, max_size=12))
 def test_arrays_pass_exactly_when_all_their_values_are_usual(content):
     values = np.frombuffer(content, np.float32)
-    usual = all(math.isfinite(value) and abs(value) <= LARGEST for value in values.tolist())
+    usual = all(math.isfinite(value) and abs(value) <= LARGEST_WEIGHT for value in values.tolist())
     try:
         check_arrays({"b": values}, {"b": TEMPLATE["b"]})
     except Refused:

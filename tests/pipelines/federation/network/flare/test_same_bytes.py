@@ -16,14 +16,16 @@ from project import CANARY, ENV, ROOT, Project
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
-from network import CLIENTS, FEDAVG, GENERATOR, NOISY, POOLED, PPPFL, SCAFFOLD, SDA_FL
+from network import CLIENTS, FEDAVG, GENERATOR, HEAD, NOISY, POOLED, PPPFL, SCAFFOLD, SDA_FL
 
 from pipelines import config, methods, paths
-from pipelines.datasets import exports
+from pipelines.datasets import exports, shards
 from pipelines.errors import UserError
+from pipelines.federation import noisy_training
 from pipelines.federation.home import results
 from pipelines.federation.inprocess import federate
 from pipelines.federation.network.flare import names, processes, submit
+from pipelines.federation.noisy_run import NoisyRun
 from pipelines.privacy.ledger import Ledger
 from stages import train_alone, train_dp_baseline
 
@@ -41,7 +43,7 @@ def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
         patch.setenv("TAP", str(tap))
         patch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
-        params, everything = config.load(), [*SYNTHETIC, NOISY]
+        params, everything = config.load(), [*SYNTHETIC, NOISY, HEAD]
         with submit.network(params, *submit.lay_out(params, everything, work), work) as network:
             found = {run: network.execute(run) for run in everything}
         ledgers = {
@@ -106,9 +108,23 @@ def test_noisy_training_gives_the_same_weights(runs):
     assert json.loads((store / "spent.json").read_text()) == runs[0][NOISY].spent
 
 
+def test_a_noisy_head_gives_the_same_bytes(runs, project):
+    """Its sums are integers: no pass and no order rounds them otherwise."""
+    params = config.load()
+    records = {client: shards.read("own", client, "train") for client in CLIENTS}
+    noisy = NoisyRun(params, "own", HEAD.method)
+    store, _ = noisy.release(records)
+    here, cost = noisy_training.read(store)
+    there = runs[0][HEAD].history
+    assert in_bytes([here]) == in_bytes([there.models[-1]])
+    assert np.abs(here["2.weight"]).max() > 0
+    assert json.loads((store / "spent.json").read_text()) == runs[0][HEAD].spent
+    assert cost["bytes_up"] == there.cost["bytes_up"]
+
+
 def test_each_client_entered_its_own_noisy_run_before_it_answered(runs):
     for mechanisms in runs[2].values():
-        assert mechanisms.count("dpsgd") == 1
+        assert mechanisms.count("dpsgd") == mechanisms.count("dpsgd_head") == 1
 
 
 def test_no_private_image_crosses(runs, project):

@@ -1,0 +1,237 @@
+"""Measures private heads on fixed features, on the real test set: one owner, or ten clients.
+
+    python -m benchmarks.dp_head --images ../shared/datasets             # an hour; resumes
+    python -m benchmarks.dp_head --datasets mnist --sizes 12000 --epsilons 1 --seeds 0
+
+An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
+goes into the head (`dp_head` with `head_share` 1). Of ten clients each has 6,000 records of two or
+three classes, adds noise of its own, and answers a round a step (`dpsgd_head`). Settings are the
+shipped ones. They were found on training images that lie outside the client. Noise comes from the
+operating system. The last iterate's average is tested once, on the whole test set.
+
+`cpu_seconds` are those of one client: its features, and the release. The public basis is made once
+on a machine, and is not part of it. Cells that are stored under the same settings are not measured
+again.
+"""
+
+import argparse
+import io
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
+from models.scattering_features import BIAS
+from pipelines import config, seeds
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.algorithms import dpsgd_head
+from pipelines.federation.core import rounds
+from pipelines.federation.dp.noisy_task import NoisyTask
+from pipelines.federation.inprocess import in_process
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import dp_head, release
+from pipelines.training import classifier, fixed_features, linear_head
+
+NAME = "dp_head"
+DATASETS = ("mnist", "fashion_mnist")
+SIZES = (300, 1_000, 3_000, 12_000, 60_000)
+EPSILONS = (0.2, 1.0, 2.0, 3.0, 10.0)
+# clients that train together, and the epsilon of each
+TOGETHER = 10
+TOGETHER_EPSILON = 2.0
+# pieces of the records sorted by label that each of them has
+PIECES = 2
+HIDDEN = ("settings", "runs")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Holds the images of a data set, and the features of the test images.
+
+    Attributes:
+        params: The parameters of params.yaml.
+        dataset: The name of the data set.
+        train: Its training images.
+        test: Its test images.
+    """
+
+    params: config.Params
+    dataset: str
+    train: Images
+    test: Images
+
+    @cached_property
+    def test_inputs(self) -> np.ndarray:
+        """Returns the inputs [n, d] of the test images: features, and the constant of the bias."""
+        features = fixed_features.features(self.test, linear_head.FEATURES)
+        return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
+
+    def accuracy(self, head: np.ndarray) -> float:
+        """Returns the accuracy of a head [K, d] on the test images."""
+        return float(np.mean((self.test_inputs @ head.T).argmax(1) == self.test.labels))
+
+
+def measured(data: Data, key: dict, seed: int) -> dict:
+    """Makes one run of a cell, and returns its seed, accuracy and a client's CPU-seconds.
+
+    Args:
+        data: The data set.
+        key: The cell: "dataset", "records", "epsilon", "clients".
+        seed: Of the run.
+    """
+    rng = np.random.default_rng(seeds.derive(seed, NAME, key["dataset"]))
+    if key["clients"] == 1:
+        records = data.train[np.sort(rng.permutation(len(data.train))[: key["records"]])]
+        head, seconds = alone(data, records, key["epsilon"])
+    else:
+        head, seconds = together(data, dealt(data.train, rng), key["epsilon"])
+    return {"seed": seed, "accuracy": data.accuracy(head), "cpu_seconds": seconds}
+
+
+def alone(data: Data, records: Images, epsilon: float) -> tuple[np.ndarray, float]:
+    """Returns the head that one owner releases, and its CPU-seconds.
+
+    Args:
+        data: The data set.
+        records: The owner's.
+        epsilon: The budget.
+    """
+    seconds = seconds_of_features(records)
+    settings = data.params.generator(data.dataset, NAME).model_copy(update={"head_share": 1.0})
+    space = release.public_space(data.params.profiles[data.dataset])
+    plan = dp_head.plan(settings, Budget(epsilon, data.params.privacy.delta), space)
+    began = cpu_seconds()
+    state = dp_head.fit(records, plan, OsEntropy(), seed=0)
+    return state[dp_head.HEAD], seconds + cpu_seconds() - began
+
+
+def seconds_of_features(records: Images) -> float:
+    """Returns what it takes to compute the features of records, which are then on disk."""
+    began = cpu_seconds()
+    fixed_features.features(records)
+    seconds = cpu_seconds() - began
+    linear_head.lattice_inputs(records)
+    return seconds
+
+
+def dealt(train: Images, rng: np.random.Generator) -> dict[str, Images]:
+    """Deals all records to the clients: pieces of the records sorted by label."""
+    order = np.argsort(train.labels, kind="stable")
+    pieces = np.array_split(order, TOGETHER * PIECES)
+    owners = rng.permutation(TOGETHER * PIECES) % TOGETHER
+    clients = {}
+    for client in range(TOGETHER):
+        rows = [piece for piece, owner in zip(pieces, owners) if owner == client]
+        clients[f"c{client}"] = train[np.concatenate(rows)]
+    return clients
+
+
+def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np.ndarray, float]:
+    """Returns the head that clients train together, and the CPU-seconds of one of them.
+
+    Args:
+        data: The data set.
+        records: {client: its records}.
+        epsilon: The budget of each.
+    """
+    seconds = sum(seconds_of_features(images) for images in records.values())
+    settings = data.params.training(data.dataset, "dpsgd_head")
+    profile = data.params.profiles[data.dataset].model_copy(update={"classifier": "scatter"})
+    delta = data.params.privacy.delta
+    task = NoisyTask(
+        build=lambda: classifier.new(profile, 0),
+        data=records,
+        accounts={client: dpsgd_head.new_account(epsilon, delta, settings) for client in records},
+        sources={client: OsEntropy() for client in records},
+    )
+    began = cpu_seconds()
+    history = rounds.run(
+        dpsgd_head.server(task, settings),
+        dpsgd_head.server_step,
+        in_process(dpsgd_head, task, settings),
+        rounds=settings.rounds,
+        name="dpsgd_head",
+        last_alone=True,
+    )
+    seconds += cpu_seconds() - began
+    (head,) = history.models[-1].values()
+    return head, seconds / len(records)
+
+
+def wanted(arguments: argparse.Namespace, dataset: str) -> list[dict]:
+    """Returns the keys of all cells of a data set."""
+    keys = []
+    for records in arguments.sizes:
+        for epsilon in arguments.epsilons:
+            key = {"dataset": dataset, "records": records, "epsilon": epsilon, "clients": 1}
+            keys.append(key)
+    if max(SIZES) in arguments.sizes and TOGETHER_EPSILON in arguments.epsilons:
+        keys.append({**key, "epsilon": TOGETHER_EPSILON, "clients": TOGETHER})
+    return keys
+
+
+def settings_of(params: config.Params, key: dict) -> dict:
+    """Returns all that a figure depends on but the seed."""
+    name = NAME if key["clients"] == 1 else "dpsgd_head"
+    block = params.generator if key["clients"] == 1 else params.training
+    settings = block(key["dataset"], name)
+    kept_fields = ("clipping_norm", "count_share", "momentum", "averaging", "schedules")
+    return settings.model_dump(include=set(kept_fields))
+
+
+def add(key: dict, settings: dict, run: dict) -> None:
+    """Stores a run in its cell, whose earlier runs stay if their settings are the same."""
+    rows = kept(NAME)
+    (cell,) = [row for row in rows if has(row, key)] or [{"runs": [], "settings": settings}]
+    runs = cell["runs"] if cell["settings"] == settings else []
+    runs = [*(other for other in runs if other["seed"] != run["seed"]), run]
+    accuracies = [other["accuracy"] for other in runs]
+    line = {
+        **key,
+        "accuracy": float(np.mean(accuracies)),
+        "spread": float(np.std(accuracies)),
+        "seeds": len(runs),
+        "cpu_seconds": float(np.mean([other["cpu_seconds"] for other in runs])),
+        "settings": settings,
+        "runs": runs,
+    }
+    keep(NAME, sorted([*without(rows, key), line], key=_order))
+
+
+def _order(row: dict) -> tuple:
+    return row["dataset"], row["clients"], row["records"], row["epsilon"]
+
+
+def main() -> None:
+    """Measures the cells that are not stored yet, and prints all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments = parser.parse_args()
+    params = config.load()
+    for seed, dataset, train, test in cells(
+        params, arguments.datasets, arguments.seeds, arguments.images
+    ):
+        data = Data(params, dataset, train, test)
+        for key in wanted(arguments, dataset):
+            settings = settings_of(params, key)
+            stored = [row for row in kept(NAME) if has(row, {**key, "settings": settings})]
+            if any(run["seed"] == seed for row in stored for run in row["runs"]):
+                continue
+            with redirect_stdout(io.StringIO()):
+                run = measured(data, key, seed)
+            add(key, settings, run)
+    show(kept(NAME), hidden=HIDDEN)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Measures what a private head is worth to each client, beside PPPFL, on the draws of `personalisation`.
+
+    python -m benchmarks.head_at_home --images ../shared/datasets      # half an hour; resumes
+    python -m benchmarks.head_at_home --datasets digits --seeds 0
+
+Roads, each within the same epsilon of each client:
+
+* `head` spends all of it on `dpsgd_head`. A client then trains the head by the recipe `replay`. There
+  are no released images, so that a proximal term takes their place.
+* `both` spends half of mu squared on images of `dp_moments`, and half on the head. The recipe then
+  has released images.
+
+Newcomers label 8, 64 or 300 of their records, and federated clients have all theirs. With 0 labels the
+head is read as it is handed out. Both test sets are read as by `benchmarks.personalisation`, from whose
+stored cells the columns of `pppfl` and of training alone come (`less_pppfl`, `less_local`: paired
+differences of the mean, where those cells are there). Nothing is selected on test images.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from benchmarks import client_draws, personalisation, personalisation_cells
+from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
+from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
+from benchmarks.personalisation import ALL, NOTHING, labelled, scored
+from pipelines import config, seeds
+from pipelines.datasets.labelled_images import Images, concatenate
+from pipelines.federation.home import recipes
+from pipelines.federation.home.personal import Personal, plain
+from pipelines.training import classifier
+from pipelines.training.pool import Pool
+from pipelines.training.tensors import State, with_state
+
+NAME = "head_at_home"
+DATASETS = ("digits", "mnist", "fashion_mnist")
+# {road: the share of mu squared that the head has}
+ROADS = {"head": 1.0, "both": 0.5}
+LABELS = (NOTHING, "8", "64", "300", ALL)
+NETWORK = "scatter"
+HIDDEN = ("cells",)
+
+
+def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
+    """Trains the shared head, and returns it with the images that were released beside it.
+
+    Args:
+        clients: the draw.
+        road: one of ROADS.
+    """
+    share = ROADS[road]
+    state = client_draws.noisy(clients, "dpsgd_head", share)
+    if share == 1:
+        return state, None
+    sets = []
+    for client, epsilon in clients.regime.budgets.items():
+        part = client_draws.share_of(epsilon, 1 - share)
+        records = clients.shards[client].train
+        sets.append(
+            client_draws.released(clients.params, clients.dataset, records, clients.seed, part)
+        )
+    warps = clients.params.profiles[clients.dataset].augmentation
+    return state, Pool(concatenate(sets), warps)
+
+
+def tuned(
+    clients: ClientDraw, state: State, pool: Pool | None, client: str, records: Images
+) -> Personal:
+    """Makes a client's own model of the head, by the shipped recipe for this network.
+
+    Args:
+        clients: the draw.
+        state: the head as it is handed out.
+        pool: released images, or None.
+        client: the client's name.
+        records: its labelled records.
+    """
+    params = clients.params
+    profile = params.profiles[clients.dataset].model_copy(update={"classifier": NETWORK})
+    model = with_state(classifier.new(profile, 0), state)
+    if not len(records):
+        return plain(model, profile.classes)
+    settings = params.training(clients.dataset, "fine_tune", NETWORK).replay
+    personal, _ = recipes.replayed(
+        model,
+        records,
+        settings,
+        seed=seeds.derive(clients.seed, client),
+        build=lambda: classifier.new(profile, 0),
+        pool=pool,
+    )
+    return personal
+
+
+def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
+    """Yields a cell for each client and number of labels."""
+    began = cpu_seconds()
+    state, pool = head_of(clients, road)
+    start_seconds = cpu_seconds() - began
+    keys = []
+    for labels in LABELS:
+        who = clients.regime.federated if labels == ALL else NEWCOMERS
+        keys += [(labels, client) for client in who]
+    for labels, client in tqdm(keys, desc=f"{clients.dataset}, {road}", disable=None):
+        records = labelled(clients, client, labels)
+        began = cpu_seconds()
+        personal = tuned(clients, state, pool, client, records)
+        seconds = cpu_seconds() - began
+        yield {
+            "labels": labels,
+            "client": client,
+            "seed": clients.seed,
+            **scored(clients, personal, client),
+            "start_cpu_seconds": start_seconds,
+            "cpu_seconds": seconds,
+        }
+
+
+def row(dataset: str, road: str, labels: str, found: list[dict], others: list[dict]) -> dict:
+    """Returns the table's line of a road and a number of labels.
+
+    Args:
+        dataset: its name.
+        road: one of ROADS.
+        labels: how many.
+        found: the cells of this line.
+        others: the stored cells of `personalisation`.
+    """
+    line = {
+        "dataset": dataset,
+        "road": road,
+        "labels": labels,
+        "own": float(np.mean([cell["own"] for cell in found])),
+        "global": float(np.mean([cell["global"] for cell in found])),
+        "seeds": len({cell["seed"] for cell in found}),
+    }
+    for name, start, recipe in (("pppfl", "pppfl", "replay"), ("local", "random", "alone")):
+        way = {"regime": USUAL, "dataset": dataset, "start": start, "recipe": recipe}
+        pairs = []
+        for cell in found:
+            key = {**way, **{field: cell[field] for field in ("seed", "client", "labels")}}
+            pairs += [(cell, other) for other in others if has(other, key)]
+        for figure in ("own", "global"):
+            differences = [cell[figure] - other[figure] for cell, other in pairs]
+            line[f"{figure}_less_{name}"] = float(np.mean(differences)) if pairs else None
+    return {**line, "cells": found}
+
+
+def add(dataset: str, road: str, found: list[dict], others: list[dict]) -> None:
+    """Stores the cells of one draw in the rows of their road."""
+    rows = kept(NAME)
+    for labels in LABELS:
+        key = {"dataset": dataset, "road": road, "labels": labels}
+        new = [cell for cell in found if cell["labels"] == labels]
+        stored = [line for line in rows if has(line, key)]
+        seeds_of_new = {cell["seed"] for cell in new}
+        for line in stored:
+            new += [cell for cell in line["cells"] if cell["seed"] not in seeds_of_new]
+        rows = [*without(rows, key), row(dataset, road, labels, new, others)]
+    keep(NAME, rows)
+
+
+def done(dataset: str, road: str, seed: int) -> bool:
+    """Returns whether a draw is stored."""
+    for line in kept(NAME):
+        if has(line, {"dataset": dataset, "road": road}):
+            return any(cell["seed"] == seed for cell in line["cells"])
+    return False
+
+
+def main() -> None:
+    """Measures the draws that are not stored yet, and prints all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
+    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=ROADS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    params = config.load()
+    others = personalisation_cells.stored(personalisation.NAME)
+    for seed, dataset, train, test in cells(
+        params, arguments.datasets, arguments.seeds, arguments.images
+    ):
+        for road in arguments.roads:
+            if done(dataset, road, seed):
+                continue
+            clients = client_draws.draw(params, dataset, seed, train, test, REGIMES[USUAL])
+            add(dataset, road, list(measured(clients, road)), others)
+    show(kept(NAME), hidden=HIDDEN)
+
+
+if __name__ == "__main__":
+    main()
