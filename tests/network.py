@@ -23,6 +23,7 @@ def three_clients(params: dict) -> None:
     params["partition"].update(clients=CLIENTS, small=None)
     params["synthesis"]["generators"] = [GENERATOR]
     params["baselines"]["algorithms"] = ["random_init", "fedavg", "scaffold", "sda_fl", "pooled"]
+    params["dp_baselines"]["algorithms"] = ["dpsgd", "dpsgd_head"]
     params["new_clients"]["held_out"] = []
     # the warm start at the server, the rounds at the clients
     params["meta"]["where"] = "clients"
