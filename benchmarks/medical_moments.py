@@ -1,13 +1,15 @@
-"""Chooses the settings of `dp_moments` for PneumoniaMNIST and BreastMNIST on their training images.
+"""Chooses the settings of `dp_moments` for two medical data sets on their training images alone.
 
-    python -m benchmarks.medical_moments --images ../shared/datasets    # pneumonia.npz and breast.npz
+    python -m benchmarks.medical_moments --images raw     # pneumonia.npz and breast.npz lie there
 
-The official test part is never looked at. Of the records, a fifth per seed is a held-out fold. A
-client is an IID sample of the rest. It releases its moments within a budget, a classifier learns
-from the images alone, and the fold scores it by macro-F1: three of four images are of one class.
+They are PneumoniaMNIST and BreastMNIST. The official test part is never used. A fifth of the
+records is a held-out fold, and a client is an IID sample of the rest, both drawn anew for each seed.
+The client releases its moments within a budget, a classifier learns from the images alone, and the
+fold scores it by macro-F1, because three of four images are of one class.
+
 The search looks at real images without privacy. It changes one setting after the other, beginning
-from START, and goes on with the value of the best mean over the seeds. At the small budget it begins
-from the profile and changes only what `low_epsilon` may replace.
+from START, and goes on with the value of the best mean over the seeds. At the small budget it
+begins from the profile and changes only what `low_epsilon` may replace.
 """
 
 import argparse

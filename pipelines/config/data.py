@@ -3,6 +3,7 @@
 They say where records come from, who holds them, and what is checked and promised.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from annotated_types import Len
@@ -42,7 +43,7 @@ class SmallClient(Block):
     train_records: number(int, "[4, 1e9]")
 
 
-def _site(value):
+def _site(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not (isinstance(value, str) and value.strip() and value.isprintable()):
@@ -76,7 +77,7 @@ class Partition(Block):
     small: SmallClient | None = None
 
     @model_serializer(mode="wrap")
-    def _leave_out_absent_sites(self, handler):
+    def _leave_out_absent_sites(self, handler: Callable[[Block], dict]) -> dict:
         # stored runs are found by this block, and those without sites have no such key
         content = handler(self)
         if self.sites is None:

@@ -121,8 +121,8 @@ def check(
     images = images[..., None] if images.ndim == 3 else images
     if images.dtype != np.uint8 or images.ndim != 4:
         raise UserError(
-            f"'{part}images' of {path} must be uint8 [n, H, W, C]. Got {images.dtype} {images.shape} "
-            f"instead.{_images_mended(images)}"
+            f"'{part}images' of {path} must be uint8 [n, H, W, C]. "
+            f"Got {images.dtype} {images.shape} instead.{_images_mended(images)}"
         )
     _check_ints(f"{part}labels", labels, path, _labels_mended(labels))
     if len(labels) != len(images):

@@ -3,7 +3,8 @@
 A folder of images names its owners in a table, `clients.csv`, with the columns `file` and `client`.
 The scheme `natural` of a partition deals every record to the client that holds its site.
 
->>> settings = Partition.model_construct(clients=["c0", "c1"], sites={"c0": ["a", "b"], "c1": ["c"]})
+>>> sites = {"c0": ["a", "b"], "c1": ["c"]}
+>>> settings = Partition.model_construct(clients=["c0", "c1"], sites=sites)
 >>> by_client(np.array(["a", "c", "b", "c"]), settings)
 [array([0, 2]), array([1, 3])]
 """
@@ -161,16 +162,18 @@ def _check_sites(sites: list[str], holders: dict[str, str], settings: Partition)
     idle = [client for client in settings.clients if client not in served]
     if not unclaimed and not idle:
         return
-    found = f"The records' sites are {raw_files.some(sites)}"
+    all_sites = f"The records' sites are {raw_files.some(sites)}"
     if settings.sites is None:
         rule = (
             "a mapping of each client to its sites, unless the sites have the clients' names. "
-            f"{found}; the clients are {raw_files.some(settings.clients)}"
+            f"{all_sites}; the clients are {raw_files.some(settings.clients)}"
         )
     elif unclaimed:
-        rule = f"a mapping that gives every site a client. {found}; without a client are "
+        rule = f"a mapping that gives every site a client. {all_sites}; without a client are "
         rule += raw_files.some(unclaimed)
     else:
-        rule = f"a mapping that gives every client a site with records. {found}; without one are "
+        rule = (
+            f"a mapping that gives every client a site with records. {all_sites}; without one are "
+        )
         rule += raw_files.some(idle)
     raise mistake("partition.sites", settings.sites, rule)
