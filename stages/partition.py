@@ -7,7 +7,7 @@ import numpy as np
 
 from pipelines import paths, seeds
 from pipelines.config import Params
-from pipelines.datasets import labelled_images, partitions, shards
+from pipelines.datasets import labelled_images, owners, partitions, raw_files, shards
 from pipelines.datasets.shards import Shard
 from pipelines.files import new_folder
 from stages.cli import main
@@ -18,13 +18,21 @@ MANY = 10
 
 def run(params: Params, dataset: str) -> None:
     """Writes a shard per client and prints its sizes."""
-    pool = labelled_images.load(paths.prepared(dataset) / "pool.npz")
+    pool = labelled_images.load(paths.prepared(dataset) / "pool.npz", with_owners=True)
     rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
     cut = partitions.cut(pool, params.partition, rng)
+    if params.partition.scheme == "natural":
+        _tell_absent_sites(dataset, owners.absent_sites(pool.owners, params.partition))
     with new_folder(paths.shards(dataset)) as folder:
         for client, shard in cut.items():
             shard.save(folder / client, dataset=dataset, client=client)
     print("\n".join(lines(dataset, cut)))
+
+
+def _tell_absent_sites(dataset: str, sites: list[str]) -> None:
+    """Prints the sites of `partition.sites` that own no record here."""
+    if sites:
+        print(f"{dataset}: no record here is of {raw_files.some(sites)} (partition.sites)")
 
 
 def lines(dataset: str, cut: dict[str, Shard]) -> list[str]:

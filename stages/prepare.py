@@ -12,7 +12,7 @@ import numpy as np
 from pipelines import paths, seeds
 from pipelines.config import Params
 from pipelines.config.values import mistake
-from pipelines.datasets import partitions, sources
+from pipelines.datasets import partitions, raw_files, sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import add_salt_file, is_seasoned_elsewhere, pad_file_count, salt
 from pipelines.errors import printable
@@ -29,6 +29,7 @@ def run(params: Params, dataset: str) -> None:
     pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **source)
     names = sources.class_names(dataset, declared=profile.class_names, **source)
     _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
+    _tell_sites(dataset, pool.owners)
     if test is None:
         rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
         test, pool = _split(pool, params.prepare.test_fraction, rng)
@@ -39,7 +40,10 @@ def run(params: Params, dataset: str) -> None:
     public, pool = _split(pool, params.public_fraction(dataset), rng)
     with new_folder(paths.prepared(dataset)) as folder:
         for part, data in {"pool": pool, "test": test, "public": public}.items():
-            data.save(folder / f"{part}.npz", salt(dataset, "before-partition", part))
+            # only what is dealt to clients needs its owners
+            of_clients = part == "pool"
+            secret = salt(dataset, "before-partition", part)
+            data.save(folder / f"{part}.npz", secret, with_owners=of_clients)
         if not profile.is_public or _holds_own(params, root):
             _salt(root)
     declared = f", {len(public)} declared public" if len(public) else ""
@@ -62,6 +66,14 @@ def _tell_classes(
             f"profiles.{dataset}:"
         )
         print(f"    class_names: {json.dumps(shown, ensure_ascii=False)}")
+
+
+def _tell_sites(dataset: str, owners: np.ndarray | None) -> None:
+    """Prints the sites that own the records, the first of them by name."""
+    if owners is not None:
+        sites, counts = np.unique(owners, return_counts=True)
+        phrases = [f"{site} ({count})" for site, count in zip(sites, counts)]
+        print(f"{dataset}: site and number of its records: {raw_files.some(phrases)}")
 
 
 def _split(pool: Images, fraction: float, rng: np.random.Generator) -> tuple[Images, Images]:

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config.blocks import Blocks
-from pipelines.config.data import LARGEST, SMALLEST, Profile, channels_first, scatters
+from pipelines.config.data import (
+    LARGEST,
+    SMALLEST,
+    Partition,
+    Profile,
+    channels_first,
+    scatters,
+)
 from pipelines.config.dp import (
     DP_BASELINES,
     NEEDING_NO_IMAGES,
@@ -98,7 +105,7 @@ class Checks:
                 f"write {[*sides, channels]}"
             )
             raise self._mistake(where, profile.shape, rule)
-        if profile.source == "folder" and profile.shape[2] not in (1, 3):
+        if profile.source in ("folder", "site_folder") and profile.shape[2] not in (1, 3):
             rule = "[height, width, 1 or 3] for an image folder"
             raise self._mistake(where, profile.shape, rule)
 
@@ -214,6 +221,25 @@ class Checks:
         if partition.validation_fraction + partition.test_fraction >= 1:
             rule = "below 1 - validation_fraction"
             raise self._mistake("partition.test_fraction", partition.test_fraction, rule)
+        if partition.scheme == "natural":
+            self._natural(partition)
+
+    def _natural(self, partition: Partition) -> None:
+        """Checks that no record has to leave its owner, and that each site has one client."""
+        if partition.small:
+            rule = "null with scheme 'natural', which takes no record from its owner"
+            raise self._mistake("partition.small", partition.small.model_dump(), rule)
+        if partition.sites is None:
+            return
+        if set(partition.sites) != set(partition.clients):
+            rule = f"a mapping of each of 'partition.clients', {partition.clients}, to its sites"
+            raise self._mistake("partition.sites", partition.sites, rule)
+        claimed = set()
+        for client, sites in partition.sites.items():
+            if not sites or len(set(sites)) < len(sites) or claimed & set(sites):
+                rule = "a list of at least one site, none twice and none that another client has"
+                raise self._mistake(f"partition.sites.{client}", sites, rule)
+            claimed |= set(sites)
 
     def lists(self) -> None:
         """Checks the lists of what runs: none is empty, and no name stands twice."""

@@ -3,10 +3,11 @@
 They say where records come from, who holds them, and what is checked and promised.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from annotated_types import Len
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_serializer
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.values import (
@@ -42,16 +43,31 @@ class SmallClient(Block):
     train_records: number(int, "[4, 1e9]")
 
 
+def _site(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not (isinstance(value, str) and value.strip() and value.isprintable()):
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": "the name of a site"})
+    return value
+
+
+# What records name as their owner; a whole number is the text of its digits.
+Site = Annotated[str, BeforeValidator(_site)]
+
+
 class Partition(Block):
     """Says how the records of a data set are shared out to clients.
 
     Attributes:
+        sites: {client: the sites whose records it holds}, for the scheme `natural`. None: each
+            client holds the site of its own name.
         records_per_client: How many records a client gets on average, of all three parts together;
             None: all records are dealt.
     """
 
-    scheme: Literal["dirichlet", "shards", "quantity", "iid"]
+    scheme: Literal["dirichlet", "shards", "quantity", "iid", "natural"]
     clients: list[Name]
+    sites: dict[Name, list[Site]] | None = None
     alpha: number(float, "[1e-6, 1e6]")
     shards_per_client: number(int, "[1, 1e4]")
     records_per_client: Records | None = None
@@ -59,6 +75,14 @@ class Partition(Block):
     validation_fraction: OpenFraction
     test_fraction: OpenFraction
     small: SmallClient | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent_sites(self, handler: Callable[[Block], dict]) -> dict:
+        # stored runs are found by this block, and those without sites have no such key
+        content = handler(self)
+        if self.sites is None:
+            content.pop("sites", None)
+        return content
 
 
 class Privacy(Block):
@@ -117,7 +141,7 @@ def scatters(shape: list[int]) -> bool:
 
 # The sources of a user's own images. Every other source has a published data set, whose records are
 # no secret.
-OWN_SOURCES = ("folder", "npz")
+OWN_SOURCES = ("folder", "site_folder", "npz")
 
 
 def _class_names(value):

@@ -1,8 +1,9 @@
 """Reads the user's own images from a folder per class, `ROOT/DATASET/CLASS/**`.
 
-Images may have any size and mode. Class names in the order of their characters are labels 0, 1, 2
-and so on. A file is an image if its name ends like one; `raw/README.md` says what becomes of the
-others. The picture files are read by `picture_file`.
+With a folder per site these are `ROOT/DATASET/SITE/CLASS/**`. Images may have any size and mode.
+Class names in the order of their characters are labels 0, 1, 2 and so on. A file is an image if its
+name ends like one; `raw/README.md` says what becomes of the others. The picture files are read by
+`picture_file`, and the owners of the images by `owners`.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipelines.datasets import raw_files
+from pipelines.datasets import owners, raw_files
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.picture_file import ENDINGS, OTHER_ENDINGS, picture
 from pipelines.errors import UserError, printable
@@ -40,9 +41,17 @@ class Listing:
 
 
 def read(
-    *, root: Path, dataset: str, shape: list[int], on_unreadable: str = "fail", **_
+    *,
+    root: Path,
+    dataset: str,
+    shape: list[int],
+    on_unreadable: str = "fail",
+    by_site: bool = False,
+    **_,
 ) -> tuple[Images, None]:
     """Returns every image, resized to `shape`, and prints what was left out.
+
+    The owner of a record is the site in whose folder it lies, or else what `clients.csv` says.
 
     A record's id is a hash of its path below the folder, so that files which come and go rename no
     other record. The path names the class: a record that changes class is another record, one
@@ -53,48 +62,83 @@ def read(
         dataset: The data set's name, which is its folder's name.
         shape: [height, width, channels] of the images to return.
         on_unreadable: "fail", or "skip" to leave out the images that cannot be read.
+        by_site: Whether the class folders lie in a folder per site.
 
     Raises:
         UserError: There is no such folder or no class in it, a link where DVC would not see
-            changes, or unreadable images.
+            changes, unreadable images, or a `clients.csv` that does not fit them.
     """
     folder = root / dataset
-    listing = _listing(folder, classes(folder))
+    listing = _listing(folder, classes(folder, by_site=by_site), by_site)
     _tell(dataset, folder, listing)
+    file_owners = _owners(folder, listing, by_site)
     images = np.empty((len(listing.images), *shape), np.uint8)
     readable = []
     broken = []
-    for label, file in tqdm(listing.images, desc=dataset, disable=None):
+    for number, (label, file) in enumerate(tqdm(listing.images, desc=dataset, disable=None)):
         try:
             images[len(readable)] = picture(file, shape)
         except UserError as error:
             broken.append(str(error))
         else:
-            readable.append((label, _name(file.relative_to(folder))))
+            readable.append((number, label, _name(file.relative_to(folder))))
     if broken:
         _judge(dataset, broken, on_unreadable)
-    labels, ids = np.array(readable, np.int64).reshape(-1, 2).T
-    return Images(images[: len(readable)], labels.copy(), ids.copy()), None
+    numbers, labels, ids = np.array(readable, np.int64).reshape(-1, 3).T
+    record_owners = None if file_owners is None else np.array(file_owners, np.str_)[numbers]
+    records = Images(images[: len(readable)], labels.copy(), ids.copy(), record_owners)
+    return records, None
 
 
-def classes(folder: Path) -> list[str]:
+def classes(folder: Path, *, by_site: bool = False) -> list[str]:
     """Returns the names of the class folders: the first is label 0.
+
+    Args:
+        folder: The folder of the data set.
+        by_site: Whether the class folders lie in a folder per site. A site may lack classes.
 
     Raises:
         UserError: The folder is missing or has none.
     """
     if not folder.is_dir():
         raise UserError(f"{printable(folder)} is missing. Put a folder per class there.")
+    names = _folders(folder)
+    if not names:
+        raise UserError(f"{printable(folder)} holds no folder. Put one per class there.")
+    if by_site:
+        names = set().union(*(_folders(folder / site) for site in names))
+        if not names:
+            raise UserError(
+                f"{printable(folder)} holds no folder of a class. Put a folder per class into the "
+                "folder of each site."
+            )
+    return sorted(names)
+
+
+def _folders(folder: Path) -> list[str]:
     names = []
     for path in folder.iterdir():
         if path.is_dir() and not path.name.startswith("."):
             names.append(path.name)
-    if not names:
-        raise UserError(f"{printable(folder)} holds no folder. Put one per class there.")
-    return sorted(names)
+    return names
 
 
-def _listing(folder: Path, names: list[str]) -> Listing:
+def _owners(folder: Path, listing: Listing, by_site: bool) -> list[str] | None:
+    """Returns the owner of each listed image, or None if nothing names one."""
+    inside = [file.relative_to(folder) for _, file in listing.images]
+    if not by_site:
+        return owners.from_table(folder, [file.as_posix() for file in inside])
+    if (folder / owners.TABLE).exists():
+        raise UserError(
+            f"{printable(folder / owners.TABLE)} must not lie beside the folders of sites, which "
+            "name the owners already. Remove it, or set 'source' to folder."
+        )
+    return [file.parts[0] for file in inside]
+
+
+def _listing(folder: Path, names: list[str], by_site: bool) -> Listing:
+    # how many folders lie above the one that names the class
+    depth = 1 if by_site else 0
     listing = Listing()
     labels = {name: label for label, name in enumerate(names)}
     files = []
@@ -109,7 +153,9 @@ def _listing(folder: Path, names: list[str]) -> Listing:
         if entry.name.startswith("."):
             listing.leave("hidden by the dot before its name", str(inside))
         elif not is_folder:
-            reason = _reason_to_leave(entry, inside)
+            if inside == Path(owners.TABLE):
+                continue
+            reason = _reason_to_leave(entry, inside, depth)
             if reason:
                 listing.leave(reason, str(inside))
             else:
@@ -117,18 +163,24 @@ def _listing(folder: Path, names: list[str]) -> Listing:
                 if _leads_out(entry, folder):
                     listing.outside.append(str(inside))
     for file in sorted(files):
-        listing.images.append((labels[file.parts[0]], folder / file))
+        listing.images.append((labels[file.parts[depth]], folder / file))
     return listing
 
 
-def _reason_to_leave(entry: os.DirEntry, inside: Path) -> str | None:
-    """Returns why a file is not read as an image; None if it is."""
+def _reason_to_leave(entry: os.DirEntry, inside: Path, depth: int) -> str | None:
+    """Returns why a file is not read as an image; None if it is.
+
+    Args:
+        entry: The file.
+        inside: Its path below the folder of the data set.
+        depth: How many folders lie above the one that names the class.
+    """
     odd = raw_files.oddity(entry)
     if odd in raw_files.SPECIAL.values():
         return odd
     if inside.suffix.lower() not in (*ENDINGS, *OTHER_ENDINGS):
         return "no image by the ending of its name"
-    if len(inside.parts) == 1:
+    if len(inside.parts) <= depth + 1:
         return "an image in no class folder"
     return None
 

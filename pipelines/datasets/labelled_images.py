@@ -7,7 +7,7 @@ array([11])
 """
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +31,21 @@ class Images:
         ids: int64 [n], the record's name: where it stood in its source, or a hash of its file's
             name. It is not made of pixels, so maps that must not look at content (record to
             teacher) use it. Synthetic images have none (-1).
+        owners: strings [n], the site that holds each record, or None if the source names none.
+            Only the way from the source to the partition looks at it.
     """
 
     images: np.ndarray
     labels: np.ndarray
     ids: np.ndarray
+    owners: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index) -> "Images":
-        return Images(self.images[index], self.labels[index], self.ids[index])
+        owners = None if self.owners is None else self.owners[index]
+        return Images(self.images[index], self.labels[index], self.ids[index], owners)
 
     @property
     def pixels(self) -> np.ndarray:
@@ -49,7 +53,12 @@ class Images:
         return self.images.astype(np.float32) / 255
 
     def save(
-        self, path: Path, salt: bytes | None = None, *, class_names: list[str] | None = None
+        self,
+        path: Path,
+        salt: bytes | None = None,
+        *,
+        class_names: list[str] | None = None,
+        with_owners: bool = False,
     ) -> None:
         """Writes the container. A private one is salted and padded to a power of two bytes.
 
@@ -61,10 +70,13 @@ class Images:
             path: The file.
             salt: The secret bytes of a private file (salting.py), or None.
             class_names: Names by label, which an exported file may carry, or None.
+            with_owners: Whether the owners are written, where the records have some.
         """
         content = {"images": self.images, "labels": self.labels, "ids": self.ids}
         if class_names:
             content["class_names"] = np.array(class_names)
+        if with_owners and self.owners is not None:
+            content["owners"] = self.owners
         if salt is None:
             np.savez(path, **content)
             return
@@ -95,7 +107,7 @@ def without_ids(images: np.ndarray, labels: np.ndarray) -> Images:
 
 
 def concatenate(sets: list[Images]) -> Images:
-    """Returns the images of all sets, in their order."""
+    """Returns the images of all sets, in their order and without their owners."""
     return Images(
         np.concatenate([data.images for data in sets]),
         np.concatenate([data.labels for data in sets]),
@@ -126,7 +138,7 @@ def _length(content: dict[str, np.ndarray]) -> int:
     return buffer.tell()
 
 
-def load(path: Path, profile: Profile | None = None) -> Images:
+def load(path: Path, profile: Profile | None = None, *, with_owners: bool = False) -> Images:
     """Reads a container.
 
     `images` may lack the channel axis, and `ids` default to the position in the file.
@@ -134,13 +146,18 @@ def load(path: Path, profile: Profile | None = None) -> Images:
     Args:
         path: The file.
         profile: What the images must fit, or None. With a profile there must be some, too.
+        with_owners: Whether the array `owners` is read, where there is one.
 
     Raises:
         UserError: The file is absent, truncated, or not such a container. What the user can mend is
             said.
     """
-    arrays = npz_reader.read_arrays(path, ("images", "labels", "ids"))
+    wanted = ("images", "labels", "ids", "owners")
+    arrays = npz_reader.read_arrays(path, wanted if with_owners else wanted[:-1])
     data = Images(*npz_reader.check(arrays, path))
+    owners = arrays.get("owners")
+    if owners is not None:
+        data = replace(data, owners=npz_reader.check_owners("owners", owners, len(data), path))
     if profile is not None:
         _check_fit(data, path, profile)
     return data

@@ -24,7 +24,11 @@ _OBJECTS = {
     "labels": f"Save ints: labels = labels.astype(np.int64), or, where they are names, {_NAMED}.",
     "ids": "Save ints: ids = ids.astype(np.int64).",
     "class_names": "Save strings: class_names = class_names.astype(str).",
+    "clients": "Save strings: clients = clients.astype(str).",
+    "owners": "Save strings: owners = owners.astype(str).",
 }
+# before the names of the arrays of a part of the records
+PARTS = ("train_", "val_", "test_")
 
 
 def read_arrays(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | None]:
@@ -75,7 +79,8 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
             if "allow_pickle" not in str(error):
                 raise
             sentence = (
-                f"{name!r} of {path} holds Python objects, which are never loaded. {_OBJECTS[name]}"
+                f"{name!r} of {path} holds Python objects, which are never loaded. "
+                f"{_OBJECTS[_without_part(name)]}"
             )
             raise UserError(sentence) from None
         # the checksum is looked at where the member ends, which a damaged header moves
@@ -84,7 +89,16 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
     return array
 
 
-def check(content: dict[str, np.ndarray | None], path: Path) -> tuple[np.ndarray, ...]:
+def _without_part(name: str) -> str:
+    """Returns the name of an array without the part of the records that it begins with."""
+    for part in PARTS:
+        name = name.removeprefix(part)
+    return name
+
+
+def check(
+    content: dict[str, np.ndarray | None], path: Path, part: str = ""
+) -> tuple[np.ndarray, ...]:
     """Returns images uint8 [n, H, W, C], labels int64 [n] and ids int64 [n].
 
     `images` may lack the channel axis, and `ids` default to the position in the file.
@@ -92,34 +106,35 @@ def check(content: dict[str, np.ndarray | None], path: Path) -> tuple[np.ndarray
     Args:
         content: The arrays of a file, from `read_arrays`.
         path: The file, which errors name.
+        part: What the arrays' names begin with, one of PARTS or "".
 
     Raises:
         UserError: An array is missing or of another kind. What the user can mend is said.
     """
-    if not {"images", "labels"} <= set(content):
+    if not {f"{part}images", f"{part}labels"} <= set(content):
         raise UserError(
-            f"{path} must hold 'images' and 'labels'. Got {sorted(content)} instead. "
+            f"{path} must hold '{part}images' and '{part}labels'. Got {sorted(content)} instead. "
             f"{_SAVE.format(path=str(path))}"
         )
-    images = content["images"]
-    labels = content["labels"]
+    images = content[f"{part}images"]
+    labels = content[f"{part}labels"]
     images = images[..., None] if images.ndim == 3 else images
     if images.dtype != np.uint8 or images.ndim != 4:
         raise UserError(
-            f"'images' of {path} must be uint8 [n, H, W, C]. Got {images.dtype} {images.shape} "
-            f"instead.{_images_mended(images)}"
+            f"'{part}images' of {path} must be uint8 [n, H, W, C]. "
+            f"Got {images.dtype} {images.shape} instead.{_images_mended(images)}"
         )
-    _check_ints("labels", labels, path, _labels_mended(labels))
+    _check_ints(f"{part}labels", labels, path, _labels_mended(labels))
     if len(labels) != len(images):
         raise UserError(
-            f"'labels' of {path} must be ints [n], one per image. "
+            f"'{part}labels' of {path} must be ints [n], one per image. "
             f"Got {len(labels)} labels for {len(images)} images instead."
         )
-    ids = content.get("ids", np.arange(len(labels)))
-    _check_ints("ids", ids, path, "")
+    ids = content.get(f"{part}ids", np.arange(len(labels)))
+    _check_ints(f"{part}ids", ids, path, "")
     if len(ids) != len(labels):
         raise UserError(
-            f"'ids' of {path} must be ints [n], one per image. "
+            f"'{part}ids' of {path} must be ints [n], one per image. "
             f"Got {len(ids)} ids for {len(images)} images instead."
         )
     return images, labels.astype(np.int64), ids.astype(np.int64)
@@ -132,6 +147,38 @@ def check_names(names: np.ndarray, path: Path) -> None:
             f"'class_names' of {path} must be strings, one per class. "
             f"Got {names.dtype} {names.shape} instead."
         )
+
+
+def check_owners(name: str, owners: np.ndarray, count: int, path: Path) -> np.ndarray:
+    """Returns owners as strings [n]; whole numbers become the texts of their digits.
+
+    Args:
+        name: The name of the array.
+        owners: The array.
+        count: The number of records.
+        path: The file, which errors name.
+
+    Raises:
+        UserError: The array is of another kind or length, or a record has no owner.
+    """
+    if owners.ndim != 1 or owners.dtype.kind not in "iuU":
+        raise UserError(
+            f"{name!r} of {path} must be strings or ints [n], one per image. "
+            f"Got {owners.dtype} {owners.shape} instead."
+        )
+    if len(owners) != count:
+        raise UserError(
+            f"{name!r} of {path} must be strings or ints [n], one per image. "
+            f"Got {len(owners)} for {count} images instead."
+        )
+    owners = owners.astype(str)
+    without = np.flatnonzero(np.char.strip(owners) == "")
+    if len(without):
+        raise UserError(
+            f"{name!r} of {path} must name the owner of every record. "
+            f"Got {len(without)} without one, the first at position {without[0]}."
+        )
+    return owners
 
 
 def _check_ints(name: str, values: np.ndarray, path: Path, mended: str) -> None:

@@ -2,7 +2,7 @@
 
 The schemes are label skew (Dirichlet), label shards, quantity skew, and iid. A scheme yields draws:
 lists of record positions, one array per client. `partitions.deal` takes the first draw that gives
-every client enough records.
+every client enough records. The scheme `natural` draws nothing (owners.by_client).
 
 >>> settings = Partition.model_construct(clients=["c0", "c1"])
 >>> parts = next(iid(np.zeros(5), settings, np.random.default_rng(0)))

@@ -1,6 +1,7 @@
 """Deals records to clients, which become simulated silos.
 
-`partition_schemes` has the schemes by which records are dealt.
+`partition_schemes` has the schemes by which records are dealt. With the scheme `natural` each
+record goes to the client that holds its owner's site (`owners`), and no chance takes part.
 
 >>> labels = np.arange(12) % 3
 >>> train, test = split(labels, [0.75], np.random.default_rng(0))
@@ -14,6 +15,8 @@ from itertools import islice
 import numpy as np
 
 from pipelines.config.data import Partition
+from pipelines.config.values import mistake
+from pipelines.datasets import owners
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.partition_schemes import SCHEMES
 from pipelines.datasets.shards import Shard
@@ -26,7 +29,10 @@ LEAST = 4
 
 
 def deal(
-    labels: np.ndarray, settings: Partition, rng: np.random.Generator
+    labels: np.ndarray,
+    settings: Partition,
+    rng: np.random.Generator,
+    record_owners: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns disjoint record positions per client, by the named scheme.
 
@@ -34,10 +40,11 @@ def deal(
         labels: int64 [n], the labels of all records.
         settings: The settings of `partition`.
         rng: The random stream.
+        record_owners: strings [n], the site of each record, for the scheme `natural`.
 
     Raises:
-        UserError: There are more clients than records, or the scheme cannot give each client
-            `min_records`.
+        UserError: There are more clients than records, the scheme cannot give each client
+            `min_records`, or the owners and the clients do not fit together.
     """
     clients = settings.clients
     if len(labels) < len(clients):
@@ -46,6 +53,8 @@ def deal(
             f"training records. Got {len(clients)} clients for {len(labels)} records instead. "
             "(params.yaml)"
         )
+    if settings.scheme == "natural":
+        return _natural(settings, record_owners)
     start = copy.deepcopy(rng)
     for parts in SCHEMES[settings.scheme](labels, settings, rng):
         if min(map(len, parts)) >= settings.min_records:
@@ -55,6 +64,19 @@ def deal(
         f"records for {len(clients)} clients ({settings.scheme}) reached it. "
         f"{_advice(labels, settings, start)} Got {settings.min_records} instead. (params.yaml)"
     )
+
+
+def _natural(settings: Partition, record_owners: np.ndarray | None) -> dict[str, np.ndarray]:
+    parts = dict(zip(settings.clients, owners.by_client(record_owners, settings)))
+    smallest = min(parts, key=lambda client: len(parts[client]))
+    count = len(parts[smallest])
+    if count < settings.min_records:
+        rule = (
+            f"at most {count}, the number of records of {smallest}: scheme 'natural' deals it no "
+            "other's"
+        )
+        raise mistake("partition.min_records", settings.min_records, rule)
+    return parts
 
 
 def split(labels: np.ndarray, fractions: list[float], rng: np.random.Generator) -> list[np.ndarray]:
@@ -125,7 +147,8 @@ def cut(pool: Images, settings: Partition, rng: np.random.Generator) -> dict[str
     if settings.records_per_client:
         pool = _drawn(pool, settings, rng)
     start = copy.deepcopy(rng)
-    parts = _split(deal(pool.labels, settings, rng), pool.labels, settings, rng)
+    dealt = deal(pool.labels, settings, rng, pool.owners)
+    parts = _split(dealt, pool.labels, settings, rng)
     for client, (train, validation, test) in parts.items():
         if not _enough(len(train), len(validation), len(test)):
             raise UserError(
@@ -183,6 +206,11 @@ def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -
         rng: The stream as it was before the first draw, so that the value stands for the draw it
             was found in: the first at which no client has fewer records.
     """
+    if settings.scheme == "natural":
+        return (
+            "Scheme 'natural' deals it no other's records: give the client more sites, name fewer "
+            "clients, or take larger fractions."
+        )
     works = None
     most = 0
     # how many records a part has, no chance decides

@@ -16,8 +16,14 @@ import numpy as np
 
 from pipelines.config.data import channels_first
 from pipelines.config.values import mistake
-from pipelines.datasets import image_folder, labelled_images, npz_reader, torchvision_sets
-from pipelines.datasets.labelled_images import Images, load
+from pipelines.datasets import (
+    image_folder,
+    labelled_images,
+    npz_reader,
+    npz_source,
+    torchvision_sets,
+)
+from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 
 
@@ -33,22 +39,12 @@ def digits(**_) -> tuple[Images, None]:
     return Images(images, bundle.target.astype(np.int64), np.arange(len(images))), None
 
 
-def npz(*, root: Path, dataset: str, **_) -> tuple[Images, None]:
-    """Returns the user's own images, `ROOT/DATASET.npz`.
-
-    Raises:
-        UserError: The file is missing or no such container.
-    """
-    path = root / f"{dataset}.npz"
-    if not path.exists():
-        raise UserError(
-            f"{path} is missing. Put it there, or name the folder that has it in 'prepare.root'. "
-            "(params.yaml)"
-        )
-    return load(path), None
-
-
-SOURCES: dict[str, Callable] = {"digits": digits, "folder": image_folder.read, "npz": npz}
+SOURCES: dict[str, Callable] = {
+    "digits": digits,
+    "folder": image_folder.read,
+    "site_folder": partial(image_folder.read, by_site=True),
+    "npz": npz_source.read,
+}
 for _name, _class_name in torchvision_sets.CLASSES.items():
     SOURCES[_name] = partial(torchvision_sets.read, _class_name)
 
@@ -64,7 +60,7 @@ def read(
 ) -> tuple[Images, Images | None]:
     """Returns all records of a data set, and its official test set or None.
 
-    Ids are unique over both.
+    Ids are unique over both. Records that the source says the owners of have `owners`.
 
     Args:
         dataset: The data set's name.
@@ -122,8 +118,9 @@ def class_names(
         UserError: The profile declares other names than the images have.
     """
     image_names = None
-    if name == "folder":
-        image_names = image_folder.classes(root / dataset)
+    is_folder = name in ("folder", "site_folder")
+    if is_folder:
+        image_names = image_folder.classes(root / dataset, by_site=name == "site_folder")
         if len(image_names) != classes:
             rule = f"the number of class folders, {len(image_names)}"
             raise mistake(f"profiles.{dataset}.classes", classes, rule)
@@ -137,7 +134,7 @@ def class_names(
             )
     if image_names and declared and image_names != declared:
         where = "those in the .npz"
-        if name == "folder":
+        if is_folder:
             where = "the class folders' names, sorted by their characters"
         raise mistake(f"profiles.{dataset}.class_names", declared, f"{where}, {image_names}")
     return image_names or declared

@@ -63,7 +63,8 @@ def render(params: Params, reports: list[dict]) -> str:
         params: The parameters of the run.
         reports: For each data set "summary": what `summary.build` returned, "grids": {CLIENT:
             {GENERATOR: PNG bytes}}, "pictures": {NAME: PNG bytes}, "roads": what `findings.roads`
-            returned, and "new_clients": what `new_clients_view` returned.
+            returned, "new_clients": what `new_clients_view` returned, and, where the cards name
+            the classes, "class_names": their names by label.
     """
     template = _environment().get_template("template.html.j2")
     views = []
@@ -71,7 +72,8 @@ def render(params: Params, reports: list[dict]) -> str:
         facts = findings.facts(report["summary"])
         warnings = findings.warnings(report["summary"])
         worth = gains.sentences(report["summary"], params.synthesis.generators)
-        views.append({**report, "facts": facts, "warnings": warnings, "worth": worth})
+        view = {"class_names": [], **report}
+        views.append({**view, "facts": facts, "warnings": warnings, "worth": worth})
     return template.render(params=params, reports=views, not_covered=NOT_COVERED)
 
 
@@ -106,6 +108,17 @@ def new_clients_view(run: dict, seed: int) -> dict | None:
         "held_out": sorted(held_out),
         "remarks": new_clients.remarks(studies),
     }
+
+
+def _class_names(cards: dict[str, dict[str, dict]]) -> list[str]:
+    """Returns the names of the classes by label, as the cards have them, or an empty list."""
+    for by_generator in cards.values():
+        for card in by_generator.values():
+            datasheet = card.get("datasheet")
+            names = datasheet.get("class_names") if isinstance(datasheet, dict) else None
+            if isinstance(names, list):
+                return names
+    return []
 
 
 def _environment() -> Environment:
@@ -179,6 +192,7 @@ def _dataset(reports: Path, params: Params, dataset: str) -> dict:
     return {
         "summary": facts,
         "grids": run["grids"],
+        "class_names": _class_names(run["cards"]),
         "pictures": pictures,
         "roads": findings.roads(facts, params.synthesis.generators, noisy),
         "new_clients": newcomers,

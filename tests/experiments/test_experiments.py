@@ -19,7 +19,7 @@ OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
     [
         (
             ("--datasets", "mmnist"),
-            r"The '--datasets' argument must be of \['cifar10', .*'digits', .*\]\. Got 'mmnist' instead\.",
+            r"The '--datasets' argument must be of \['breast', .*'digits', .*\]\. Got 'mmnist' instead\.",
         ),
         (("--seeds", "-1"), r"The '--seeds' argument must be ints from 0\. Got \[-1\] instead\."),
         (

@@ -62,3 +62,60 @@ def test_bad_images_fail_where_nothing_else_is_said():
     assert mistakes(content)[0].startswith(
         "The 'on_unreadable' parameter of prepare must be one of 'fail' or 'skip'."
     )
+
+
+def natural(**changes) -> dict:
+    content = shipped()
+    content["partition"] |= {"scheme": "natural", "small": None, **changes}
+    return content
+
+
+def test_sites_are_texts_and_a_whole_number_is_one():
+    content = natural(sites={"c0": ["Clinic North, Ward 3", 7], "c1": ["x"]})
+    assert load(content).partition.sites == {"c0": ["Clinic North, Ward 3", "7"], "c1": ["x"]}
+    assert load(natural()).partition.sites is None
+
+
+def test_a_partition_without_sites_is_stored_as_before_there_were_any():
+    """Kept runs of experiments are found by a digest of this block."""
+    assert "sites" not in load(natural()).partition.model_dump()
+    chosen = {"c0": ["x"], "c1": ["y"]}
+    assert load(natural(sites=chosen)).partition.model_dump()["sites"] == chosen
+
+
+SITES = {
+    "a client without a list": ({"c0": ["x"]}, "sites", "a mapping of each of 'partition.clients'"),
+    "another client": (
+        {"c0": ["x"], "c1": ["y"], "c9": ["z"]},
+        "sites",
+        "a mapping of each of 'partition.clients'",
+    ),
+    "no site": ({"c0": ["x"], "c1": []}, "c1", "a list of at least one site"),
+    "a site of two clients": ({"c0": ["x"], "c1": ["x"]}, "c1", "a list of at least one site"),
+    "a site twice": ({"c0": ["x", "x"], "c1": ["y"]}, "c0", "a list of at least one site"),
+}
+
+
+@pytest.mark.parametrize("case", SITES)
+def test_each_site_has_one_client_and_each_client_a_site(case):
+    sites, name, rule = SITES[case]
+    (line,) = mistakes(natural(sites=sites))
+    assert line.startswith(f"The '{name}' parameter of partition") and f"must be {rule}" in line
+    assert line.endswith("instead. (params.yaml)")
+    # another scheme has no use for them
+    content = natural(sites=sites, scheme="iid")
+    assert load(content).partition.scheme == "iid"
+
+
+@pytest.mark.parametrize("site", [None, 1.5, True, "", " ", "a\n", ["x"]])
+def test_a_site_is_a_name(site):
+    (line,) = mistakes(natural(sites={"c0": [site], "c1": ["y"]}))
+    assert "must be the name of a site. Got" in line and line.isprintable()
+
+
+def test_a_small_client_is_refused_where_each_record_stays_with_its_owner():
+    (line,) = mistakes(natural(small={"client": "c1", "train_records": 40}))
+    assert line.startswith(
+        "The 'small' parameter of partition must be null with scheme 'natural', which takes no record"
+    )
+    assert line.endswith("instead. (params.yaml)")

@@ -29,7 +29,11 @@ def test_the_shipped_parameters_are_valid():
         (("partition", "small"), {"client": "c9", "train_records": 4}, "'partition.clients'"),
         (("partition", "small"), {"client": "c1", "train_records": 3}, "[4, 1e9]"),
         (("partition", "test_fraction"), 0.95, "below 1 - validation_fraction"),
-        (("partition", "scheme"), "random", "one of 'dirichlet', 'shards', 'quantity' or 'iid'"),
+        (
+            ("partition", "scheme"),
+            "random",
+            "one of 'dirichlet', 'shards', 'quantity', 'iid' or 'natural'",
+        ),
         (("privacy", "noise"), "none", "one of 'os_entropy' or 'seeded_for_tests'"),
         (("synthesis", "generators"), ["dp_marf"], "one of 'datalens'"),
         (("profiles", "digits", "shape"), [8, 8], "three"),

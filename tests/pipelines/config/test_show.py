@@ -100,7 +100,7 @@ def test_every_method_of_every_data_set_can_be_shown(shown, dataset):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("digit", "pppfl"), "Error: The data set must be one of cifar10, "),
+        (("digit", "pppfl"), "Error: The data set must be one of breast, "),
         (("digits", "ppfl"), "Error: The method must be one of meta, fine_tune, "),
     ],
 )

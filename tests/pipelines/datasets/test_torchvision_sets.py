@@ -255,6 +255,32 @@ def test_cifar100_has_its_fine_labels(cifar):
     assert records.labels.tolist() == list(range(100))
 
 
+def a_copy(root, count: int) -> None:
+    """Writes cifar10.npz with so many records, and ten test images."""
+    content = {}
+    for part, images in (("train_", count), ("test_", 10)):
+        content[f"{part}images"] = np.full((images, 32, 32, 3), images, np.uint8)
+        content[f"{part}labels"] = np.arange(images) % 10
+    np.savez(root / "cifar10.npz", **content)
+
+
+def test_a_copy_in_one_npz_stands_in_for_an_archive_that_is_absent(workplace, capsys):
+    a_copy(workplace, 30)
+    records, test = read(workplace, "cifar10", shape=(32, 32, 3))
+    assert len(records) == 30 and test.ids.tolist() == list(range(30, 40))
+    assert np.all(records.images == 30) and np.all(test.images == 10)
+    said = "cifar10.npz, which no published sum checks"
+    assert said in capsys.readouterr().out
+    assert os.listdir(workplace / "project") == []
+
+
+def test_the_archive_is_read_where_a_copy_lies_beside_it(cifar):
+    root, rows = cifar(datasets.CIFAR10, "labels", ["data_batch_1"], "test_batch", 10)
+    a_copy(root, 30)
+    records, _ = read(root, "cifar10", shape=(32, 32, 3))
+    np.testing.assert_array_equal(records.images, naive_cifar(rows))
+
+
 def test_a_damaged_cifar_archive_is_never_unpickled(cifar, monkeypatch):
     root, _ = cifar(datasets.CIFAR10, "labels", ["data_batch_1"], "test_batch", 10)
     path = root / "cifar-10-python.tar.gz"

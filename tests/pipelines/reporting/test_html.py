@@ -6,6 +6,7 @@ from pipelines import paths
 from pipelines.files import write_json
 from pipelines.reporting import comparisons, findings, new_clients, page
 from pipelines.reporting.formatting import bound
+from stages import report
 
 
 class Page(HTMLParser):
@@ -75,6 +76,28 @@ def test_a_warning_of_many_names_the_first_and_folds_all(run, monkeypatch):
     text = Page(source(run)).text
     assert "c0/g, c1/g, c2/g, c3/g, c4/g and 4 others: Too low. all 9 c0/g" in text
     assert "c8/g" in text
+
+
+def test_the_classes_are_named_where_the_cards_name_them(run):
+    report.run(run.params)
+    without = Page((paths.REPORTS / "index.html").read_text())
+    assert "Classes" not in without.text
+    card = paths.synthetic("digits", "b", "dp_moments") / "card.json"
+    names = ["normal", "<b>bad</b>"]
+    run.edit(card, lambda content: content.update(datasheet={"class_names": names}))
+    report.run(run.params)
+    shown = Page((paths.REPORTS / "index.html").read_text())
+    assert "Classes 0 normal, 1 <b>bad</b>" in shown.text
+    # what a card says is text, and no mark-up of the page
+    assert shown.tags.count(("b", {})) == without.tags.count(("b", {}))
+
+
+def test_a_partition_by_owner_says_who_holds_which_site(run):
+    sites = {"a": ["north", "west"], "b": ["south"]}
+    partition = {**run.params.partition.model_dump(), "scheme": "natural", "sites": sites}
+    content = {**run.params.model_dump(), "partition": partition}
+    run.params = type(run.params).model_validate(content)
+    assert "natural, by owner; a holds north and west; b holds south" in Page(source(run)).text
 
 
 def test_it_says_who_gains(run):
