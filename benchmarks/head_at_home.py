@@ -2,6 +2,7 @@
 
     python -m benchmarks.head_at_home --images ../shared/datasets      # half an hour; resumes
     python -m benchmarks.head_at_home --datasets digits --seeds 0
+    python -m benchmarks.head_at_home --regimes 20x600 50x200 --datasets mnist fashion_mnist --roads head
 
 Roads, each within the same epsilon of each client:
 
@@ -18,6 +19,7 @@ differences of the mean, where those cells are there). Nothing is selected on te
 
 import argparse
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +63,14 @@ def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
         part = client_draws.share_of(epsilon, 1 - share)
         records = clients.shards[client].train
         sets.append(
-            client_draws.released(clients.params, clients.dataset, records, clients.seed, part)
+            client_draws.released(
+                clients.params,
+                clients.dataset,
+                records,
+                clients.seed,
+                part,
+                clients.regime.images,
+            )
         )
     warps = clients.params.profiles[clients.dataset].augmentation
     return state, Pool(concatenate(sets), warps)
@@ -103,7 +112,8 @@ def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
     start_seconds = cpu_seconds() - began
     keys = []
     for labels in LABELS:
-        who = clients.regime.federated if labels == ALL else NEWCOMERS
+        scored_clients = clients.regime.federated[: clients.regime.scored]
+        who = scored_clients if labels == ALL else NEWCOMERS
         keys += [(labels, client) for client in who]
     for labels, client in tqdm(keys, desc=f"{clients.dataset}, {road}", disable=None):
         records = labelled(clients, client, labels)
@@ -120,54 +130,51 @@ def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
         }
 
 
-def row(dataset: str, road: str, labels: str, found: list[dict], others: list[dict]) -> dict:
+def row(key: dict, found: list[dict], others: list[dict]) -> dict:
     """Returns the table's line of a road and a number of labels.
 
     Args:
-        dataset: its name.
-        road: one of ROADS.
-        labels: how many.
+        key: the line's regime, data set, road and number of labels.
         found: the cells of this line.
         others: the stored cells of `personalisation`.
     """
     line = {
-        "dataset": dataset,
-        "road": road,
-        "labels": labels,
+        **key,
         "own": float(np.mean([cell["own"] for cell in found])),
         "global": float(np.mean([cell["global"] for cell in found])),
         "seeds": len({cell["seed"] for cell in found}),
     }
     for name, start, recipe in (("pppfl", "pppfl", "replay"), ("local", "random", "alone")):
-        way = {"regime": USUAL, "dataset": dataset, "start": start, "recipe": recipe}
+        way = {"regime": key["regime"], "dataset": key["dataset"]}
+        way |= {"start": start, "recipe": recipe}
         pairs = []
         for cell in found:
-            key = {**way, **{field: cell[field] for field in ("seed", "client", "labels")}}
-            pairs += [(cell, other) for other in others if has(other, key)]
+            same = {**way, **{field: cell[field] for field in ("seed", "client", "labels")}}
+            pairs += [(cell, other) for other in others if has(other, same)]
         for figure in ("own", "global"):
             differences = [cell[figure] - other[figure] for cell, other in pairs]
             line[f"{figure}_less_{name}"] = float(np.mean(differences)) if pairs else None
     return {**line, "cells": found}
 
 
-def add(dataset: str, road: str, found: list[dict], others: list[dict]) -> None:
-    """Stores the cells of one draw in the rows of their road."""
+def add(way: dict, found: list[dict], others: list[dict]) -> None:
+    """Stores the cells of one draw in the rows of their regime, data set and road."""
     rows = kept(NAME)
     for labels in LABELS:
-        key = {"dataset": dataset, "road": road, "labels": labels}
+        key = {**way, "labels": labels}
         new = [cell for cell in found if cell["labels"] == labels]
         stored = [line for line in rows if has(line, key)]
         seeds_of_new = {cell["seed"] for cell in new}
         for line in stored:
             new += [cell for cell in line["cells"] if cell["seed"] not in seeds_of_new]
-        rows = [*without(rows, key), row(dataset, road, labels, new, others)]
+        rows = [*without(rows, key), row(key, new, others)]
     keep(NAME, rows)
 
 
-def done(dataset: str, road: str, seed: int) -> bool:
+def done(way: dict, seed: int) -> bool:
     """Returns whether a draw is stored."""
     for line in kept(NAME):
-        if has(line, {"dataset": dataset, "road": road}):
+        if has(line, way):
             return any(cell["seed"] == seed for cell in line["cells"])
     return False
 
@@ -180,6 +187,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=ROADS)
+    parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -188,11 +196,12 @@ def main() -> None:
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
-        for road in arguments.roads:
-            if done(dataset, road, seed):
+        for regime, road in product(arguments.regimes, arguments.roads):
+            way = {"regime": regime, "dataset": dataset, "road": road}
+            if done(way, seed):
                 continue
-            clients = client_draws.draw(params, dataset, seed, train, test, REGIMES[USUAL])
-            add(dataset, road, list(measured(clients, road)), others)
+            clients = client_draws.draw(params, dataset, seed, train, test, REGIMES[regime])
+            add(way, list(measured(clients, road)), others)
     show(kept(NAME), hidden=HIDDEN)
 
 

@@ -1,0 +1,52 @@
+"""Tests how the benchmark of private heads deals records, runs a cell and keeps its runs."""
+
+import numpy as np
+import pytest
+
+from benchmarks import common, dp_head
+from pipelines import config
+from pipelines.datasets.labelled_images import Images
+from pipelines.training import linear_head
+
+KEY = {"dataset": "digits", "records": 60, "epsilon": 8.0, "clients": 1}
+
+
+def images(count: int) -> Images:
+    rng = np.random.default_rng(count)
+    pixels = rng.integers(0, 256, (count, 8, 8, 1)).astype(np.uint8)
+    return Images(pixels, rng.integers(0, 10, count), np.arange(count))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(linear_head, "FEATURES", tmp_path / "features")
+
+
+def test_each_record_is_dealt_once_and_clients_have_few_classes():
+    train = images(2000)
+    clients = dp_head.dealt(train, np.random.default_rng(0))
+    assert len(clients) == dp_head.TOGETHER
+    owned = np.concatenate([records.ids for records in clients.values()])
+    assert sorted(owned) == list(range(2000))
+    assert all(len(set(records.labels)) <= 4 for records in clients.values())
+
+
+@pytest.mark.parametrize("clients", [1, dp_head.TOGETHER])
+def test_a_run_has_its_accuracy_and_a_clients_seconds(clients):
+    data = dp_head.Data(config.load(), "digits", images(200), images(30))
+    run = dp_head.measured(data, {**KEY, "clients": clients}, seed=3)
+    assert run["seed"] == 3 and 0 <= run["accuracy"] <= 1 and run["cpu_seconds"] > 0
+
+
+def test_runs_of_other_settings_go_and_a_seed_is_kept_once():
+    def stored() -> list[dict]:
+        return common.kept(dp_head.NAME)
+
+    for seed, accuracy in ((0, 0.5), (1, 0.7), (1, 0.9)):
+        dp_head.add(KEY, {"steps": 1}, {"seed": seed, "accuracy": accuracy, "cpu_seconds": 1.0})
+    (line,) = stored()
+    assert (line["accuracy"], line["seeds"]) == (pytest.approx(0.7), 2)
+    dp_head.add(KEY, {"steps": 2}, {"seed": 5, "accuracy": 0.2, "cpu_seconds": 1.0})
+    (line,) = stored()
+    assert (line["accuracy"], line["seeds"]) == (0.2, 1)

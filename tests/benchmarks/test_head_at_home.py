@@ -1,0 +1,46 @@
+"""Tests the paired differences of the benchmark of heads at home, and that it resumes."""
+
+import pytest
+
+from benchmarks import common, head_at_home
+from benchmarks.client_draws import USUAL
+
+WAY = {"regime": USUAL, "dataset": "digits", "road": "head"}
+
+
+def cell(client: str, own: float, seed: int = 0, labels: str = "8") -> dict:
+    return {"labels": labels, "client": client, "seed": seed, "own": own, "global": own / 2}
+
+
+def other(client: str, own: float, start: str, recipe: str) -> dict:
+    way = {"regime": USUAL, "dataset": "digits", "start": start, "recipe": recipe}
+    return {**way, **cell(client, own)}
+
+
+def test_differences_are_paired_by_client_and_absent_without_a_pair():
+    others = [
+        other("n0", 0.5, "pppfl", "replay"),
+        other("n1", 0.9, "pppfl", "plain"),
+        other("n0", 0.1, "random", "alone"),
+        other("n1", 0.3, "random", "alone"),
+    ]
+    found = [cell("n0", 0.6), cell("n1", 0.8)]
+    line = head_at_home.row({**WAY, "labels": "8"}, found, others)
+    assert line["own"] == pytest.approx(0.7)
+    assert line["own_less_pppfl"] == pytest.approx(0.1)
+    assert line["own_less_local"] == pytest.approx(0.5)
+    assert line["global_less_local"] == pytest.approx(0.25)
+    assert head_at_home.row({**WAY, "labels": "8"}, found, [])["own_less_pppfl"] is None
+
+
+def test_draws_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    everything = [cell("n0", 0.5, 0, labels) for labels in head_at_home.LABELS]
+    assert not head_at_home.done(WAY, 0)
+    head_at_home.add(WAY, everything, [])
+    head_at_home.add(WAY, [{**each, "seed": 1, "own": 0.7} for each in everything], [])
+    assert head_at_home.done(WAY, 0) and head_at_home.done(WAY, 1)
+    assert not head_at_home.done({**WAY, "road": "both"}, 0)
+    rows = common.kept(head_at_home.NAME)
+    assert [row["labels"] for row in rows] == list(head_at_home.LABELS)
+    assert all(row["own"] == pytest.approx(0.6) and row["seeds"] == 2 for row in rows)
