@@ -55,13 +55,22 @@ class Personal:
             data: the images.
             elsewhere: whether they are everybody's, and not of the client's own kind.
         """
+        return self.probabilities(data, elsewhere=elsewhere).argmax(1)
+
+    def probabilities(self, data: Images, *, elsewhere: bool = False) -> np.ndarray:
+        """Returns the probability of each class of every image, float32 [n, K].
+
+        Args:
+            data: the images.
+            elsewhere: whether they are everybody's, and not of the client's own kind.
+        """
         images, _ = tensors(data, next(self.model.parameters()).device)
         offset = torch.as_tensor(self.elsewhere if elsewhere else self.at_home)
         outputs = logits(self.model, images)
         scores = (outputs + offset.to(outputs.device)).softmax(1)
         if self.alone and not elsewhere:
-            scores = scores + logits(self.alone, images).softmax(1)
-        return scores.argmax(1).cpu().numpy()
+            scores = (scores + logits(self.alone, images).softmax(1)) / 2
+        return scores.cpu().numpy()
 
     @property
     def arrays(self) -> State:
@@ -99,12 +108,13 @@ def write(path: Path, personal: Personal) -> None:
     write_arrays(path, personal.arrays)
 
 
-def read(path: Path | str, profile: Profile) -> Personal:
+def read(path: Path | str, profile: Profile, network: str | None = None) -> Personal:
     """Reads a personal model.
 
     Args:
         path: its file.
         profile: of the data set, whose `classifier` the network is.
+        network: the name of another network, of a method that trains its own.
 
     Raises:
         UserError: the file is absent or damaged, or is of another network.
@@ -117,6 +127,7 @@ def read(path: Path | str, profile: Profile) -> Personal:
     of_alone = {}
     for name in [name for name in arrays if name.startswith(ALONE)]:
         of_alone[name.removeprefix(ALONE)] = arrays.pop(name)
-    model = with_state(classifier.new(profile, seed=0), arrays)
-    alone = with_state(classifier.new(profile, seed=0), of_alone) if of_alone else None
+    built = profile.model_copy(update={"classifier": network or profile.classifier})
+    model = with_state(classifier.new(built, seed=0), arrays)
+    alone = with_state(classifier.new(built, seed=0), of_alone) if of_alone else None
     return Personal(model, at_home, elsewhere, alone)

@@ -74,3 +74,25 @@ def test_weights_alone_are_no_personal_model(tmp_path):
     write_arrays(tmp_path / "w.safetensors", state_of(network()))
     with pytest.raises(UserError, match="holds no personal model"):
         personal.read(tmp_path / "w.safetensors", PROFILE)
+
+
+def test_probabilities_are_those_of_the_read_out_and_their_mean_with_another_model():
+    model = personal.balanced(network(), PRIOR, classifier.new(PROFILE, seed=2))
+    at_home = model.probabilities(images())
+    np.testing.assert_allclose(at_home.sum(1), 1, rtol=1e-5)
+    first = (logits(network(), tensors(images())[0]) + torch.as_tensor(PRIOR)).softmax(1)
+    second = logits(classifier.new(PROFILE, seed=2), tensors(images())[0]).softmax(1)
+    np.testing.assert_allclose(at_home, (first + second) / 2, rtol=1e-5)
+    elsewhere = model.probabilities(images(), elsewhere=True)
+    expected = logits(network(), tensors(images())[0]).softmax(1)
+    np.testing.assert_allclose(elsewhere, expected, rtol=1e-5)
+
+
+def test_a_model_of_another_network_is_read_by_its_name(tmp_path):
+    built = PROFILE.model_copy(update={"classifier": "scatter"})
+    model = personal.balanced(classifier.new(built, seed=0), PRIOR)
+    personal.write(tmp_path / "c0.safetensors", model)
+    again = personal.read(tmp_path / "c0.safetensors", PROFILE, "scatter")
+    assert np.array_equal(again.predict(images()), model.predict(images()))
+    with pytest.raises(UserError, match="do not fit their network"):
+        personal.read(tmp_path / "c0.safetensors", PROFILE)
