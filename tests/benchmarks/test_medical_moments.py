@@ -5,7 +5,7 @@ sees no record of the held-out fold.
 import numpy as np
 import pytest
 
-from benchmarks import medical_moments
+from benchmarks import common, medical_moments
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
 from pipelines.synthesis import dp_moments
@@ -68,3 +68,14 @@ def test_a_client_shares_no_record_with_the_fold(monkeypatch, records):
     assert 0 <= value <= 1
     assert len(seen["fold"]) == 240 and len(seen["client"]) == medical_moments.RECORDS["breast"]
     assert not seen["fold"] & seen["client"]
+
+
+def test_the_profiles_have_what_the_stored_search_chose():
+    params = config.load()
+    chosen = [row for row in common.kept(medical_moments.NAME) if row["chosen"]]
+    assert len(chosen) == 2 * (6 + 3)
+    for row in chosen:
+        settings = params.generator(row["dataset"], "dp_moments")
+        # the same at both budgets
+        assert getattr(settings, row["setting"]) == row["value"]
+        assert settings.low_epsilon is None
