@@ -8,11 +8,13 @@ The client releases its moments within a budget, a classifier learns from the im
 fold scores it by macro-F1, because three of four images are of one class.
 
 The search looks at real images without privacy. It changes one setting after the other, beginning
-from START, and goes on with the value of the best mean over the seeds. At the small budget it
-begins from the profile and changes only what `low_epsilon` may replace.
+from START. It goes on with the value of the best mean over the seeds if that gains more than SURE
+standard errors, and else with the value before. At the small budget it begins from the profile and changes only what
+`low_epsilon` may replace.
 """
 
 import argparse
+import math
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,8 @@ START = {
 # of the released images; few, so that a score takes seconds
 IMAGES = 1000
 RECIPE = {"epochs": 6, "batch": 64, "learning_rate": 2e-3, "one_cycle": True}
+# smaller differences may be the noise of folds, clients and releases
+SURE = 2.0
 LARGE = 10.0
 SMALL = 1.0
 # {epsilon: {setting: the values that are tried}}
@@ -120,13 +124,22 @@ def search(
                 results.append(score(params, dataset, candidate, epsilon, seed, records))
             row = {"dataset": dataset, "epsilon": epsilon, "setting": knob, "value": value}
             row |= {"macro_f1": float(np.mean(results)), "deviation": float(np.std(results))}
+            row["seeds"] = count
             print(row, flush=True)
             tried.append(row)
-        best = max(tried, key=lambda row: row["macro_f1"])
+        chosen = _chosen(tried, getattr(settings, knob))
         for row in tried:
-            rows.append({**row, "seeds": count, "chosen": row is best})
-        settings = settings.model_copy(update={knob: best["value"]})
+            rows.append({**row, "chosen": row is chosen})
+        settings = settings.model_copy(update={knob: chosen["value"]})
     return rows
+
+
+def _chosen(tried: list[dict], before: float) -> dict:
+    """Returns the row of the best value, or of the value before if the best gains too little."""
+    best = max(tried, key=lambda row: row["macro_f1"])
+    current = next(row for row in tried if row["value"] == before)
+    error = math.hypot(best["deviation"], current["deviation"]) / math.sqrt(best["seeds"])
+    return best if best["macro_f1"] - current["macro_f1"] > SURE * error else current
 
 
 def main() -> None:

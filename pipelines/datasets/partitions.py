@@ -72,8 +72,8 @@ def _natural(settings: Partition, record_owners: np.ndarray | None) -> dict[str,
     count = len(parts[smallest])
     if count < settings.min_records:
         rule = (
-            f"at most {count}, the number of records of {smallest}: scheme 'natural' deals it no "
-            "other's"
+            f"at most {count}, the number of records of {smallest}, for scheme 'natural' deals no "
+            "record to another client"
         )
         raise mistake("partition.min_records", settings.min_records, rule)
     return parts
@@ -208,8 +208,8 @@ def _advice(labels: np.ndarray, settings: Partition, rng: np.random.Generator) -
     """
     if settings.scheme == "natural":
         return (
-            "Scheme 'natural' deals it no other's records: give the client more sites, name fewer "
-            "clients, or take larger fractions."
+            "Scheme 'natural' deals no record to another client: give the client more sites, name "
+            "fewer clients, or take larger fractions."
         )
     works = None
     most = 0

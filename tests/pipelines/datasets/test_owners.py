@@ -139,7 +139,7 @@ def test_a_client_of_too_few_records_is_named_with_the_value_that_works():
     owned = ["a"] * 9 + ["b"] * 5 + ["c"] * 7
     said = refused(owned, min_records=6)
     assert said.startswith("The 'min_records' parameter of partition must be at most 5, the number")
-    assert "of b: scheme 'natural'" in said and "Got 6 instead." in said
+    assert "of b, for scheme 'natural'" in said and "Got 6 instead." in said
     partitions.deal(
         np.zeros(21, int), block(min_records=5), np.random.default_rng(), np.array(owned)
     )
