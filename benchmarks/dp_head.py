@@ -2,6 +2,7 @@
 
     python -m benchmarks.dp_head --images ../shared/datasets             # an hour; resumes
     python -m benchmarks.dp_head --datasets mnist --sizes 12000 --epsilons 1 --seeds 0
+    python -m benchmarks.dp_head --datasets cifar10 --images raw --sizes 60000 --epsilons 1 3 10
 
 An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
 goes into the head (`dp_head` with `head_share` 1). Of ten clients each has 6,000 records of two or
@@ -38,6 +39,7 @@ from pipelines.training import classifier, fixed_features, linear_head
 
 NAME = "dp_head"
 DATASETS = ("mnist", "fashion_mnist")
+OTHERS = ("cifar10",)
 SIZES = (300, 1_000, 3_000, 12_000, 60_000)
 EPSILONS = (0.2, 1.0, 2.0, 3.0, 10.0)
 # clients that train together, and the epsilon of each
@@ -162,12 +164,13 @@ def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np
     return head, seconds / len(records)
 
 
-def wanted(arguments: argparse.Namespace, dataset: str) -> list[dict]:
-    """Returns the keys of all cells of a data set."""
+def wanted(arguments: argparse.Namespace, dataset: str, available: int) -> list[dict]:
+    """Returns the keys of all cells of a data set with so many records available."""
     keys = []
     for records in arguments.sizes:
         for epsilon in arguments.epsilons:
-            key = {"dataset": dataset, "records": records, "epsilon": epsilon, "clients": 1}
+            key = {"dataset": dataset, "records": min(records, available)}
+            key |= {"epsilon": epsilon, "clients": 1}
             keys.append(key)
     if max(SIZES) in arguments.sizes and TOGETHER_EPSILON in arguments.epsilons:
         keys.append({**key, "epsilon": TOGETHER_EPSILON, "clients": TOGETHER})
@@ -212,7 +215,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
+    parser.add_argument(
+        "--datasets", nargs="+", default=list(DATASETS), choices=(*DATASETS, *OTHERS)
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -222,7 +227,7 @@ def main() -> None:
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
         data = Data(params, dataset, train, test)
-        for key in wanted(arguments, dataset):
+        for key in wanted(arguments, dataset, len(train)):
             settings = settings_of(params, key)
             stored = [row for row in kept(NAME) if has(row, {**key, "settings": settings})]
             if any(run["seed"] == seed for row in stored for run in row["runs"]):
