@@ -24,17 +24,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from tqdm import tqdm
 
 from benchmarks import client_draws, personalisation, personalisation_cells
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
-from benchmarks.personalisation import ALL, NOTHING, labelled, scored
+from benchmarks.personalisation import ALL, NOTHING, labelled
+from models.scattering_features import BIAS
 from pipelines import config, seeds
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation.home import recipes
 from pipelines.federation.home.personal import Personal, plain
-from pipelines.training import classifier
+from pipelines.training import classifier, fixed_features, linear_head
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
 
@@ -103,6 +105,36 @@ def tuned(
         pool=pool,
     )
     return personal
+
+
+def inputs_of(data: Images) -> np.ndarray:
+    """Returns the inputs [n, d] of a head: the fixed features, which are kept, and the bias' constant."""
+    features = fixed_features.features(data, linear_head.FEATURES)
+    return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
+
+
+def predicted(personal: Personal, inputs: np.ndarray, *, elsewhere: bool) -> np.ndarray:
+    """Returns the classes as `Personal.predict` does, from inputs that were computed once."""
+    offset = personal.elsewhere if elsewhere else personal.at_home
+    scores = softmax(inputs @ personal.model[2].weight.detach().numpy().T + offset, axis=1)
+    if personal.alone and not elsewhere:
+        scores += softmax(inputs @ personal.alone[2].weight.detach().numpy().T, axis=1)
+    return scores.argmax(1)
+
+
+def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, float]:
+    """Returns the accuracy on the client's own test part, and on the global one.
+
+    Args:
+        clients: the draw.
+        personal: the client's model.
+        client: its name.
+    """
+    found = {}
+    for name, data in (("own", clients.own_test(client)), ("global", clients.everyone)):
+        classes = predicted(personal, inputs_of(data), elsewhere=name == "global")
+        found[name] = float(np.mean(classes == data.labels))
+    return found
 
 
 def measured(clients: ClientDraw, road: str) -> Iterator[dict]:

@@ -1,9 +1,15 @@
 """Tests the paired differences of the benchmark of heads at home, and that it resumes."""
 
+import numpy as np
 import pytest
+import torch
 
 from benchmarks import common, head_at_home
 from benchmarks.client_draws import USUAL
+from pipelines.config import load
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation.home import personal
+from pipelines.training import classifier, linear_head
 
 WAY = {"regime": USUAL, "dataset": "digits", "road": "head"}
 
@@ -31,6 +37,22 @@ def test_differences_are_paired_by_client_and_absent_without_a_pair():
     assert line["own_less_local"] == pytest.approx(0.5)
     assert line["global_less_local"] == pytest.approx(0.25)
     assert head_at_home.row({**WAY, "labels": "8"}, found, [])["own_less_pppfl"] is None
+
+
+def test_classes_from_kept_inputs_are_those_that_the_model_predicts(monkeypatch, tmp_path):
+    monkeypatch.setattr(linear_head, "FEATURES", tmp_path)
+    profile = load().profiles["digits"].model_copy(update={"classifier": "scatter"})
+    torch.manual_seed(0)
+    heads = [classifier.new(profile, 0), classifier.new(profile, 0)]
+    for head in heads:
+        torch.nn.init.normal_(head[2].weight)
+    model = personal.balanced(heads[0], np.arange(10, dtype=np.float32), heads[1])
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
+    data = Images(pixels, np.arange(40) % 10, np.arange(40))
+    for elsewhere in (False, True):
+        found = head_at_home.predicted(model, head_at_home.inputs_of(data), elsewhere=elsewhere)
+        np.testing.assert_array_equal(found, model.predict(data, elsewhere=elsewhere))
 
 
 def test_draws_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
