@@ -6,6 +6,7 @@ from pydantic import Field, ValidationError
 
 from pipelines.config.data import (
     LARGEST,
+    MOST_CHANNELS,
     SMALLEST,
     Client,
     Network,
@@ -189,8 +190,8 @@ class Blocks(Block):
         if isinstance(settings, DpsgdHead) and not scatters(shape):
             return (
                 f"{algorithm} is left out: it needs images of {SMALLEST['scatter']} to "
-                f"{LARGEST['scatter']} pixels a side, and those of {dataset} have "
-                f"{shape[0]}x{shape[1]}."
+                f"{LARGEST['scatter']} pixels a side and {MOST_CHANNELS['scatter']} channels at "
+                f"most, and those of {dataset} have {'x'.join(map(str, shape))}."
             )
         field = looks_at_images(settings)
         if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):

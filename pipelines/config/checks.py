@@ -8,6 +8,7 @@ from pathlib import Path
 from pipelines.config.blocks import Blocks
 from pipelines.config.data import (
     LARGEST,
+    MOST_CHANNELS,
     SMALLEST,
     Partition,
     Profile,
@@ -136,6 +137,10 @@ class Checks:
                 if max(profile.shape[:2]) > most:
                     rule = f"another for images above {most}x{most}"
                     raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
+                channels = MOST_CHANNELS.get(name, math.inf)
+                if profile.shape[2] > channels:
+                    rule = f"another for images of more than {channels} channels"
+                    raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
 
     def _head(self, dataset: str, profile: Profile) -> None:
         """Checks a data set that runs `dp_head`: its images have features, and it makes images."""
@@ -145,7 +150,8 @@ class Checks:
         if not scatters(profile.shape):
             rule = (
                 f"a list without dp_head where images have not {SMALLEST['scatter']} to "
-                f"{LARGEST['scatter']} pixels a side, as those of {dataset}"
+                f"{LARGEST['scatter']} pixels a side and {MOST_CHANNELS['scatter']} channels at "
+                f"most, as those of {dataset}"
             )
             raise self._mistake("synthesis.generators", "dp_head", rule)
         share = self.params.generator(dataset, "dp_head").head_share

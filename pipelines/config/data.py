@@ -132,11 +132,15 @@ Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "sc
 SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4, "scatter": 8}
 # {network: the largest side of an image}: the basis of larger ones takes gigabytes of memory.
 LARGEST = {"scatter": 64}
+# {network: the most channels of an image}, for the same reason.
+MOST_CHANNELS = {"scatter": 4}
 
 
 def scatters(shape: list[int]) -> bool:
     """Returns whether images of [height, width, channels] have fixed scattering features."""
-    return min(shape[:2]) >= SMALLEST["scatter"] and max(shape[:2]) <= LARGEST["scatter"]
+    *sides, channels = shape
+    fits = min(sides) >= SMALLEST["scatter"] and max(sides) <= LARGEST["scatter"]
+    return fits and channels <= MOST_CHANNELS["scatter"]
 
 
 # The sources of a user's own images. Every other source has a published data set, whose records are

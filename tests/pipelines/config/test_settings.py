@@ -306,6 +306,13 @@ def test_scatter_is_refused_for_large_images():
     load(content)
 
 
+def test_scatter_is_refused_for_images_of_many_channels():
+    content = changed(("profiles", "my_npz", "classifier"), "scatter")
+    content["profiles"]["my_npz"]["shape"] = [28, 28, 5]
+    (line,) = mistakes(content)
+    assert "must be another for images of more than 4 channels" in line
+
+
 def test_scatter_has_no_activation_to_choose():
     content = changed(("profiles", "digits", "classifier"), "scatter")
     content["dp_baselines"]["algorithms"] = ["dpsgd"]
@@ -329,10 +336,10 @@ def test_a_head_that_makes_no_images_is_no_generator_of_a_run():
     assert "below 1 for one of synthesis.generators" in sentence
 
 
-@pytest.mark.parametrize("side", [7, 65])
-def test_images_without_fixed_features_have_no_head_and_all_else(side):
+@pytest.mark.parametrize("shape", [[7, 8, 1], [8, 65, 1], [8, 8, 5]])
+def test_images_without_fixed_features_have_no_head_and_all_else(shape):
     content = shipped()
-    content["profiles"]["digits"].update(shape=[side, side, 1])
+    content["profiles"]["digits"].update(shape=shape)
     content["profiles"]["digits"]["source"] = "npz"
     params = load(content)
     why = params.left_out("digits", "dpsgd_head")
