@@ -25,11 +25,11 @@ MUTANTS = [
         f"{TESTS}/privacy/test_lattice_gradients.py::test_the_sum_over_parts_is_the_sum_to_the_last_bit",
     ),
     Mutant(
-        "round the odds with their company",
+        "let sums of logits outgrow 53 bits",
         "pipelines/privacy/lattice_gradients.py",
-        "    return np.rint(finite * grid), grid",
-        "    return finite * grid + 1e-3, grid",
-        f"{TESTS}/privacy/test_lattice_gradients.py::test_the_sum_over_parts_is_the_sum_to_the_last_bit",
+        "grid = 2.0 ** np.floor(room - np.log2(longest) - 1)",
+        "grid = 2.0 ** np.floor(room - np.log2(longest) + 3)",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_weights_on_their_grid_leave_each_sum_with_inputs_exact",
     ),
     Mutant(
         "halve the sensitivity of dpsgd",

@@ -140,6 +140,15 @@ def test_cancelling_weights_leave_nothing_of_other_records():
     assert (values[shuffled] * signs[:, None]).astype(np.float32).sum(0).any()
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e5, 1e12])
+def test_weights_on_their_grid_leave_each_sum_with_inputs_exact(size):
+    """Integers, and so short that no sum of products with a record's inputs needs more than 53 bits."""
+    rounded, grid = lattice_gradients._on_grid(weights(8, size))
+    assert (rounded == np.rint(rounded)).all() and math.log2(grid).is_integer()
+    longest = np.sqrt(np.square(rounded).sum(0)).max()
+    assert longest * LARGEST_INPUT * INPUT_STEPS <= 2**53
+
+
 def test_no_records_give_zeros():
     total = gradient_sum(drawn(0, 0), weights(0), clipping_norm=0.5, scale=COARSEST)
     assert total.shape == (WIDTH, CLASSES) and not total.any()
