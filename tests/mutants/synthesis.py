@@ -64,7 +64,7 @@ MUTANTS = [
         "pipelines/privacy/discrete_gaussian.py",
         "budget.delta / budget.lattices / slack",
         "budget.delta / slack",
-        f"{TESTS}/synthesis/test_dp_head.py::test_the_lattices_share_the_slack_in_delta",
+        f"{TESTS}/privacy/test_discrete_gaussian.py::test_several_lattices_share_the_slack",
     ),
     Mutant(
         "divide by the true number of records",

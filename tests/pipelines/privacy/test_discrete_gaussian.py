@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from pipelines.privacy import accounting
-from pipelines.privacy.discrete_gaussian import FINEST, Budget, lattice_scale, on_lattice, release
+from pipelines.privacy.discrete_gaussian import (
+    FINEST,
+    SLACK_SHARE,
+    Budget,
+    lattice_scale,
+    on_lattice,
+    release,
+)
 
 
 @settings(deadline=None, max_examples=80)
@@ -90,3 +97,15 @@ def test_release_without_sigma_asks_for_no_noise(noise_spy):
         release(np.array([8]), sigma=0.0, scale=8, noise=noise_spy), [1.0]
     )
     assert noise_spy.calls == []
+
+
+@pytest.mark.parametrize("lattices", [1, 2, 3])
+def test_several_lattices_share_the_slack(lattices):
+    """At many deltas, for a lattice is rounded to a power of two, which hides a factor at one."""
+    for delta in np.geomspace(1e-6, 1e-4, 30):
+        budget = Budget(5.0, delta, lattices=lattices)
+        scale = lattice_scale(budget, sigma=1.3, draws=1000)
+        slack = accounting.rounding_slack(
+            epsilon=accounting.LARGEST_EPSILON, sigma=1.3 * scale, draws=1000
+        )
+        assert lattices * slack <= SLACK_SHARE * delta
