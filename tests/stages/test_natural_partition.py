@@ -52,7 +52,12 @@ def pictures(path) -> set[bytes]:
     return {image.tobytes() for image in load(path).images}
 
 
-@pytest.mark.parametrize("source", SOURCES)
+def in_ci(source: str):
+    """Returns the source as a case: one of them runs each time, the others with the slow tests."""
+    return source if source == "folder" else pytest.param(source, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("source", map(in_ci, SOURCES))
 def test_each_record_is_dealt_to_its_owner_s_client_and_all_goes_on(within, source, capsys):
     lay_out(within, source)
     within.edit(natural)
