@@ -93,7 +93,7 @@ def fine_tuned(client: str, federation: Federation, method: str, path: Path) -> 
     """Gives a client the folders that the submitter has, and returns what it makes of them alone."""
     parameter_files.copy_files(federation.homes[client], path)
     for folder in (paths.initial, paths.cost):
-        place = folder("own", GENERATOR, method)
+        place = folder("own", paths.of_method(GENERATOR, method))
         shutil.copytree(federation.submitter.path / place, path / place)
     shard = paths.shards("own") / client
     shutil.copytree(shard, path / shard)
