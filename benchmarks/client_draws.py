@@ -5,8 +5,6 @@ within its epsilon, with noise from the operating system. Three are newcomers, w
 A regime says how many clients there are, what they hold, and their epsilons.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -16,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from torch import nn
 
+from benchmarks.common import digest
 from pipelines import methods, seeds
 from pipelines.config import Params
 from pipelines.config.data import Client, Partition
@@ -26,7 +25,6 @@ from pipelines.federation import noisy_training
 from pipelines.federation.core.task import Task
 from pipelines.federation.inprocess import federate
 from pipelines.federation.noisy_run import NoisyRun
-from pipelines.files import standard
 from pipelines.paths import SCRATCH
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
@@ -217,7 +215,7 @@ def conditions(params: Params, dataset: str, regime: Regime = REGIMES[USUAL]) ->
         regime.epsilons,
         DELTA,
     ]
-    return hashlib.sha256(json.dumps(standard(facts)).encode()).hexdigest()[:12]
+    return digest(facts)
 
 
 def released(

@@ -1,5 +1,6 @@
 """Holds what the benchmarks share: one printed table, and benchmarks/results/NAME.json."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import numpy as np
 from pipelines.config import Params
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.labelled_images import Images
-from pipelines.files import write_text
+from pipelines.files import standard, write_text
 
 RESULTS = Path("benchmarks/results")
 
@@ -69,6 +70,42 @@ def kept(name: str) -> list[dict]:
 def has(row: dict, key: dict) -> bool:
     """Returns whether a row has all items of a key."""
     return key.items() <= row.items()
+
+
+def digest(blocks: list) -> str:
+    """Returns a short name of settings, which are numbers, texts, and lists and dicts of them."""
+    return hashlib.sha256(json.dumps(standard(blocks)).encode()).hexdigest()[:12]
+
+
+def has_draw(name: str, key: dict, seed: int) -> bool:
+    """Returns whether a benchmark's rows with a key have cells of a draw.
+
+    Args:
+        name: Name of the benchmark, whose rows have `cells`.
+        key: Items of the rows, the digest of their settings among them.
+        seed: Of the draw.
+    """
+    cells_of_key = []
+    for row in kept(name):
+        if has(row, key):
+            cells_of_key += row["cells"]
+    return any(cell["seed"] == seed for cell in cells_of_key)
+
+
+def with_other_draws(rows: list[dict], key: dict, new_cells: list[dict]) -> list[dict]:
+    """Returns new cells, and the stored ones of other draws.
+
+    Args:
+        rows: The stored rows, which have `cells`.
+        key: Items of the row that the cells belong to.
+        new_cells: Cells of one draw.
+    """
+    new_seeds = {cell["seed"] for cell in new_cells}
+    together = list(new_cells)
+    for row in rows:
+        if has(row, key):
+            together += [cell for cell in row["cells"] if cell["seed"] not in new_seeds]
+    return together
 
 
 def without(rows: list[dict], key: dict) -> list[dict]:

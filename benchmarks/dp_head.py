@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
-from models.scattering_features import BIAS
 from pipelines import config, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd_head
@@ -69,8 +68,7 @@ class Data:
     @cached_property
     def test_inputs(self) -> np.ndarray:
         """Returns the inputs [n, d] of the test images: features, and the constant of the bias."""
-        features = fixed_features.features(self.test, linear_head.FEATURES)
-        return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
+        return linear_head.inputs(self.test)
 
     def accuracy(self, head: np.ndarray) -> float:
         """Returns the accuracy of a head [K, d] on the test images."""

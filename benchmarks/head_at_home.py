@@ -29,14 +29,24 @@ from tqdm import tqdm
 
 from benchmarks import client_draws, personalisation, personalisation_cells
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
-from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
+from benchmarks.common import (
+    cells,
+    cpu_seconds,
+    digest,
+    has,
+    has_draw,
+    keep,
+    kept,
+    show,
+    with_other_draws,
+    without,
+)
 from benchmarks.personalisation import ALL, NOTHING, labelled
-from models.scattering_features import BIAS
 from pipelines import config, seeds
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation.home import recipes
 from pipelines.federation.home.personal import Personal, plain
-from pipelines.training import classifier, fixed_features, linear_head
+from pipelines.training import classifier, linear_head
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
 
@@ -46,7 +56,7 @@ DATASETS = ("digits", "mnist", "fashion_mnist")
 ROADS = {"head": 1.0, "both": 0.5}
 LABELS = (NOTHING, "8", "64", "300", ALL)
 NETWORK = "scatter"
-HIDDEN = ("cells",)
+HIDDEN = ("settings", "cells")
 
 
 def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
@@ -107,12 +117,6 @@ def tuned(
     return personal
 
 
-def inputs_of(data: Images) -> np.ndarray:
-    """Returns the inputs [n, d] of a head: the fixed features, which are kept, and the bias' constant."""
-    features = fixed_features.features(data, linear_head.FEATURES)
-    return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
-
-
 def predicted(personal: Personal, inputs: np.ndarray, *, elsewhere: bool) -> np.ndarray:
     """Returns the classes as `Personal.predict` does, from inputs that were computed once."""
     offset = personal.elsewhere if elsewhere else personal.at_home
@@ -132,7 +136,7 @@ def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, fl
     """
     found = {}
     for name, data in (("own", clients.own_test(client)), ("global", clients.everyone)):
-        classes = predicted(personal, inputs_of(data), elsewhere=name == "global")
+        classes = predicted(personal, linear_head.inputs(data), elsewhere=name == "global")
         found[name] = float(np.mean(classes == data.labels))
     return found
 
@@ -194,21 +198,27 @@ def add(way: dict, found: list[dict], others: list[dict]) -> None:
     rows = kept(NAME)
     for labels in LABELS:
         key = {**way, "labels": labels}
-        new = [cell for cell in found if cell["labels"] == labels]
-        stored = [line for line in rows if has(line, key)]
-        seeds_of_new = {cell["seed"] for cell in new}
-        for line in stored:
-            new += [cell for cell in line["cells"] if cell["seed"] not in seeds_of_new]
-        rows = [*without(rows, key), row(key, new, others)]
+        new_cells = [cell for cell in found if cell["labels"] == labels]
+        line = row(key, with_other_draws(rows, key, new_cells), others)
+        same = {name: value for name, value in key.items() if name != "settings"}
+        rows = [*without(rows, same), line]
     keep(NAME, rows)
 
 
-def done(way: dict, seed: int) -> bool:
-    """Returns whether a draw is stored."""
-    for line in kept(NAME):
-        if has(line, way):
-            return any(cell["seed"] == seed for cell in line["cells"])
-    return False
+def conditions(params: config.Params, dataset: str, regime: str) -> str:
+    """Returns a digest of all settings that a cell follows from.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        regime: what clients there are.
+    """
+    blocks = [
+        client_draws.conditions(params, dataset, REGIMES[regime]),
+        params.training(dataset, "dpsgd_head").model_dump(),
+        params.training(dataset, "fine_tune", NETWORK).model_dump(),
+    ]
+    return digest(blocks)
 
 
 def main() -> None:
@@ -230,7 +240,8 @@ def main() -> None:
     ):
         for regime, road in product(arguments.regimes, arguments.roads):
             way = {"regime": regime, "dataset": dataset, "road": road}
-            if done(way, seed):
+            way["settings"] = conditions(params, dataset, regime)
+            if has_draw(NAME, way, seed):
                 continue
             clients = client_draws.draw(params, dataset, seed, train, test, REGIMES[regime])
             add(way, list(measured(clients, road)), others)

@@ -27,7 +27,16 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks import client_draws, head_at_home, personalisation
 from benchmarks.client_draws import ClientDraw, Regime
-from benchmarks.common import has, keep, kept, read, show, without
+from benchmarks.common import (
+    digest,
+    has_draw,
+    keep,
+    kept,
+    read,
+    show,
+    with_other_draws,
+    without,
+)
 from benchmarks.personalisation import ALL
 from benchmarks.personalisation_cells import ALONE_RECIPE
 from pipelines import config
@@ -39,7 +48,7 @@ DATASETS = ("pneumonia", "breast")
 EPSILONS = (1.0, 3.0, 10.0)
 ROADS = ("local", "pppfl", "head", "head_shared")
 FIGURES = ("accuracy", "balanced_accuracy", "auc")
-HIDDEN = ("cells",)
+HIDDEN = ("settings", "cells")
 
 
 def figures(personal: Personal, data: Images, *, elsewhere: bool) -> dict[str, float | None]:
@@ -71,11 +80,12 @@ def models(clients: ClientDraw, road: str) -> Iterator[tuple[str, Personal]]:
         clients: the draw.
         road: one of ROADS.
     """
-    state = pool = None
+    pool = None
     if road in ("head", "head_shared"):
         state, pool = head_at_home.head_of(clients, "head")
     elif road == "pppfl":
-        state, pool = client_draws.handed_out(clients, "pppfl"), clients.pool
+        state = client_draws.handed_out(clients, "pppfl")
+        pool = clients.pool
     else:
         state = client_draws.handed_out(clients, personalisation.ALONE)
     for client in clients.regime.federated:
@@ -120,18 +130,27 @@ def row(key: dict, found: list[dict]) -> dict:
 def add(key: dict, found: list[dict]) -> None:
     """Stores the cells of a draw beside those of other seeds."""
     rows = kept(NAME)
-    (line,) = [row_ for row_ in rows if has(row_, key)] or [{"cells": []}]
-    seeds = {cell["seed"] for cell in found}
-    others = [cell for cell in line["cells"] if cell["seed"] not in seeds]
-    keep(NAME, [*without(rows, key), row(key, [*others, *found])])
+    same = {name: value for name, value in key.items() if name != "settings"}
+    line = row(key, with_other_draws(rows, key, found))
+    keep(NAME, [*without(rows, same), line])
 
 
-def done(key: dict, seed: int) -> bool:
-    """Returns whether a draw is stored."""
-    for line in kept(NAME):
-        if has(line, key):
-            return any(cell["seed"] == seed for cell in line["cells"])
-    return False
+def conditions(params: config.Params, dataset: str, regime: Regime) -> str:
+    """Returns a digest of all settings that a cell follows from.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        regime: what clients there are.
+    """
+    blocks = [
+        client_draws.conditions(params, dataset, regime),
+        params.training(dataset, "dpsgd_head").model_dump(),
+        params.training(dataset, "fine_tune", head_at_home.NETWORK).model_dump(),
+    ]
+    for name in ("meta", "fine_tune"):
+        blocks.append(params.training(dataset, name).model_dump())
+    return digest(blocks)
 
 
 def main() -> None:
@@ -158,7 +177,9 @@ def main() -> None:
                     key = {"dataset": dataset, "road": road, "epsilon": epsilon}
                     if road == "local":
                         key["epsilon"] = None
-                    if done(key, seed):
+                    base = usual if road == "local" else regime
+                    key["settings"] = conditions(params, dataset, base)
+                    if has_draw(NAME, key, seed):
                         continue
                     clients = client_draws.draw(params, dataset, seed, train, test, regime)
                     add(key, measured(clients, road))

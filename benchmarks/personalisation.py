@@ -22,8 +22,6 @@ cell that is stored under the same settings is not measured again.
 """
 
 import argparse
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -36,14 +34,13 @@ from tqdm import tqdm
 
 from benchmarks import client_draws
 from benchmarks.client_draws import NEWCOMERS, NOISY, REGIMES, USUAL, ClientDraw
-from benchmarks.common import cells, cpu_seconds, has, show
+from benchmarks.common import cells, cpu_seconds, digest, has, show
 from benchmarks.personalisation_cells import ALONE_RECIPE, add, current, summary
 from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
 from pipelines.federation.home import new_clients, recipes
 from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
-from pipelines.files import standard
 from pipelines.training import replay
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
@@ -155,7 +152,7 @@ def conditions(params: config.Params, dataset: str, regime: str) -> str:
         blocks.append(params.training(dataset, name).model_dump())
     profile = params.profiles[dataset].model_dump()
     blocks += [profile[name] for name in ("classifier", "shape", "classes", "augmentation")]
-    return hashlib.sha256(json.dumps(standard(blocks)).encode()).hexdigest()[:12]
+    return digest(blocks)
 
 
 def wanted(

@@ -62,6 +62,13 @@ class Budget:
         """Returns True if epsilon is finite."""
         return math.isfinite(self.epsilon)
 
+    def sigma(self, share: float) -> float:
+        """Returns the noise of a release of sensitivity 1 that has this share of mu squared.
+
+        It is 0 where epsilon is infinite.
+        """
+        return 1 / (self.mu * math.sqrt(share)) if self.private else 0.0
+
 
 def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
     """Returns the lattice steps per unit that keep the rounding slack within its share of delta.

@@ -48,8 +48,6 @@ IDENTITY = Identity(
         "settings.averaging": 0.0,
     },
 )
-# fewer records than this are no divisor
-LEAST_COUNT = 10.0
 # of the head's weights in the state, float32 [K, d]
 HEAD = "head"
 # of the released number of records, where there are no images to have one
@@ -68,10 +66,10 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
         UserError: Delta is too small for the lattice of the noise.
     """
     head_budget = _head_budget(settings, budget)
-    sigma_count = _sigma(head_budget, settings.count_share)
-    mu_steps = math.sqrt(1 - settings.count_share) * head_budget.mu
+    sigma_count = head_budget.sigma(settings.count_share)
+    share_of_steps = 1 - settings.count_share
     steps = sorted({schedule.steps for schedule in settings.schedules})
-    sigmas = [math.sqrt(count) / mu_steps if budget.private else 0.0 for count in steps]
+    sigmas = [math.sqrt(count) * head_budget.sigma(share_of_steps) for count in steps]
     basis = fixed_features.stored_basis(space.shape)
     weights = (len(basis.basis.directions) + 1) * space.classes
     needed = lattice(
@@ -84,7 +82,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
         "gradients": {
             "clipping_norm": settings.clipping_norm,
             "sensitivity": 1.0,
-            "mu": mu_steps,
+            "mu": math.sqrt(share_of_steps) * head_budget.mu,
             "sigma_by_steps": dict(zip(map(str, steps), sigmas)),
             "released_numbers_per_step": weights,
         },
@@ -135,8 +133,7 @@ def fit(
     state = dp_moments.fit(shard, moments, noise, seed) if moments else {}
     scale = statement.details["lattice"]["steps_per_unit"]
     sigma = statement.details["count"]["sigma"]
-    total = np.array([len(shard) * scale])
-    count = max(release(total, sigma=sigma, scale=scale, noise=noise).item(), LEAST_COUNT)
+    count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)
     head = _noisy_steps(linear_head.lattice_inputs(shard), plan, count, noise)
     return {
         **state,
@@ -182,11 +179,6 @@ def _moments_plan(settings: DpHead, budget: Budget, space: Space) -> Plan | None
         return None
     share = budget.share * (1 - settings.head_share)
     return dp_moments.plan(settings, replace(budget, share=share, lattices=2), space)
-
-
-def _sigma(budget: Budget, share: float) -> float:
-    """Returns the noise of a release of sensitivity 1 that has this share of mu squared."""
-    return 1 / (budget.mu * math.sqrt(share)) if budget.private else 0.0
 
 
 def _noisy_steps(inputs: Inputs, plan: Plan, count: float, noise: Noise) -> np.ndarray:

@@ -12,8 +12,6 @@ is post-processing. Accounted in `plan`; released in `fit`. A fit takes two CPU-
 `dp_moments_sums` makes the two sums, and `dp_moments_estimates` reads moments from them.
 """
 
-import math
-
 import numpy as np
 
 from pipelines.config.generators import DpMoments
@@ -80,8 +78,8 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         settings = settings.model_copy(update=overrides)
     p = coefficients_of(settings, space)
     draws = space.classes * (p + 1) + space.classes * p * (p + 1) // 2
-    sigma1 = _sigma(budget, settings.first_share)
-    sigma2 = _sigma(budget, 1 - settings.first_share)
+    sigma1 = budget.sigma(settings.first_share)
+    sigma2 = budget.sigma(1 - settings.first_share)
     scale = lattice(budget, sigma=min(sigma1, sigma2), draws=draws)
     details = {
         "sensitivity": 1.0,
@@ -100,11 +98,6 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
         "at sensitivity 1"
     )
     return Plan(settings, space, statement, lines=(line,))
-
-
-def _sigma(budget: Budget, share: float) -> float:
-    """Returns the noise of a release of sensitivity 1 that has this share of mu squared."""
-    return 1 / (budget.mu * math.sqrt(share)) if budget.private else 0.0
 
 
 def fit(

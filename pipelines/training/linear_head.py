@@ -1,7 +1,8 @@
 """Prepares records for a linear head, takes its noisy steps, and decides how many there are.
 
-`lattice_inputs` reads private records. All else is post-processing: it sees noisy sums of gradients,
-a noisy number of records, and budgets. The head is the average of the iterates.
+`inputs` and `lattice_inputs` read private records, and `released_count` releases their number. All
+else is post-processing: it sees noisy sums of gradients, a noisy number of records, and budgets. The
+head is the average of the iterates.
 
 >>> descent = start(inputs=3, classes=2)
 >>> descent = after(descent, np.ones((3, 2)), learning_rate=0.5, momentum=0.0, averaging=0.0)
@@ -17,24 +18,45 @@ from models.scattering_features import BIAS
 from pipelines.config.generators import Head, HeadSchedule
 from pipelines.datasets.labelled_images import Images
 from pipelines.paths import SCRATCH
+from pipelines.privacy.discrete_gaussian import release
 from pipelines.privacy.lattice_gradients import Inputs, inputs_of
+from pipelines.privacy.noise import Noise
 from pipelines.training import fixed_features
 
 # of private records, and as private
 FEATURES = SCRATCH / "features"
+# fewer records than this are no divisor
+LEAST_COUNT = 10.0
 
 
 def lattice_inputs(data: Images) -> Inputs:
     """Returns the inputs of a linear head on the lattice: fixed features, and the bias' constant.
 
-    They are kept in FEATURES, so that a client computes them once.
-
     Args:
         data: The private records.
     """
-    values = fixed_features.features(data, FEATURES)
-    bias = np.full((len(values), 1), BIAS, values.dtype)
-    return inputs_of(np.concatenate([values, bias], axis=1), data.labels)
+    return inputs_of(inputs(data), data.labels)
+
+
+def inputs(data: Images) -> np.ndarray:
+    """Returns the inputs of a linear head, float32 [n, d], from features that are kept in FEATURES."""
+    features = fixed_features.features(data, FEATURES)
+    return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
+
+
+def released_count(records: int, *, sigma: float, scale: int, noise: Noise) -> float:
+    """Releases a number of records with noise, LEAST_COUNT at least.
+
+    Sensitivity 1, when one record is added or removed. Accounting is the caller's.
+
+    Args:
+        records: The number.
+        sigma: The standard deviation of the noise.
+        scale: Lattice steps per unit.
+        noise: The noise source.
+    """
+    total = np.array([records * scale])
+    return max(release(total, sigma=sigma, scale=scale, noise=noise).item(), LEAST_COUNT)
 
 
 class Descent(NamedTuple):

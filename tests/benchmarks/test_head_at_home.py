@@ -11,7 +11,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.home import personal
 from pipelines.training import classifier, linear_head
 
-WAY = {"regime": USUAL, "dataset": "digits", "road": "head"}
+WAY = {"regime": USUAL, "dataset": "digits", "road": "head", "settings": "today"}
 
 
 def cell(client: str, own: float, seed: int = 0, labels: str = "8") -> dict:
@@ -51,18 +51,20 @@ def test_classes_from_kept_inputs_are_those_that_the_model_predicts(monkeypatch,
     pixels = rng.integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
     data = Images(pixels, np.arange(40) % 10, np.arange(40))
     for elsewhere in (False, True):
-        found = head_at_home.predicted(model, head_at_home.inputs_of(data), elsewhere=elsewhere)
+        found = head_at_home.predicted(model, linear_head.inputs(data), elsewhere=elsewhere)
         np.testing.assert_array_equal(found, model.predict(data, elsewhere=elsewhere))
 
 
 def test_draws_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     everything = [cell("n0", 0.5, 0, labels) for labels in head_at_home.LABELS]
-    assert not head_at_home.done(WAY, 0)
+    assert not common.has_draw(head_at_home.NAME, WAY, 0)
     head_at_home.add(WAY, everything, [])
     head_at_home.add(WAY, [{**each, "seed": 1, "own": 0.7} for each in everything], [])
-    assert head_at_home.done(WAY, 0) and head_at_home.done(WAY, 1)
-    assert not head_at_home.done({**WAY, "road": "both"}, 0)
+    assert all(common.has_draw(head_at_home.NAME, WAY, seed) for seed in (0, 1))
+    assert not common.has_draw(head_at_home.NAME, {**WAY, "road": "both"}, 0)
     rows = common.kept(head_at_home.NAME)
     assert [row["labels"] for row in rows] == list(head_at_home.LABELS)
     assert all(row["own"] == pytest.approx(0.6) and row["seeds"] == 2 for row in rows)
+    head_at_home.add({**WAY, "settings": "other"}, everything, [])
+    assert all(row["seeds"] == 1 for row in common.kept(head_at_home.NAME))

@@ -9,7 +9,7 @@ from benchmarks import common, medical_clients
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.home.personal import plain
 
-KEY = {"dataset": "breast", "road": "head", "epsilon": 3.0}
+KEY = {"dataset": "breast", "road": "head", "epsilon": 3.0, "settings": "today"}
 
 
 def images(labels: np.ndarray) -> Images:
@@ -54,4 +54,8 @@ def test_seeds_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
     (line,) = common.kept(medical_clients.NAME)
     assert (line["own_auc"], line["seeds"]) == (0.9, 2)
     assert line["global_auc"] == pytest.approx(0.6)
-    assert medical_clients.done(KEY, 1) and not medical_clients.done(KEY, 2)
+    assert common.has_draw(medical_clients.NAME, KEY, 1)
+    assert not common.has_draw(medical_clients.NAME, KEY, 2)
+    medical_clients.add({**KEY, "settings": "other"}, [two_classes])
+    (line,) = common.kept(medical_clients.NAME)
+    assert line["seeds"] == 1

@@ -6,22 +6,22 @@ MUTANTS = [
     Mutant(
         "let a server plan the steps of a head again",
         "pipelines/federation/dp/head_account.py",
-        "        if not self.asked:\n",
+        "        if not self.fixed_steps:\n",
         "        if True:\n",
         f"{TESTS}/federation/algorithms/test_dpsgd_head.py::test_a_server_that_plans_again_or_goes_on_gets_nothing_more",
     ),
     Mutant(
         "forget the count in the account of a head",
         "pipelines/federation/dp/head_account.py",
-        "return math.sqrt(1 - self.settings.count_share) * self.budget.mu",
-        "return self.budget.mu",
+        "self.budget.sigma(1 - self.settings.count_share)",
+        "self.budget.sigma(1)",
         f"{TESTS}/federation/dp/test_head_account.py::test_count_and_steps_spend_exactly_the_budget",
     ),
     Mutant(
         "give each step of a head the noise of one",
         "pipelines/federation/dp/head_account.py",
-        "math.sqrt(steps) / self.mu_of_steps if",
-        "1 / self.mu_of_steps if",
+        "math.sqrt(steps) * self.budget.sigma(",
+        "self.budget.sigma(",
         f"{TESTS}/federation/dp/test_head_account.py::test_count_and_steps_spend_exactly_the_budget",
     ),
     Mutant(

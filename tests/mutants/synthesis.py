@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "charge the steps of dp_head once",
         "pipelines/synthesis/dp_head.py",
-        "math.sqrt(count) / mu_steps if",
-        "1 / mu_steps if",
+        "math.sqrt(count) * head_budget.sigma(share_of_steps)",
+        "head_budget.sigma(share_of_steps)",
         f"{TESTS}/synthesis/test_dp_head.py::test_the_parts_spend_exactly_the_budget",
     ),
     Mutant(
@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "divide by the true number of records",
         "pipelines/synthesis/dp_head.py",
-        "count = max(release(total, sigma=sigma, scale=scale, noise=noise).item(), LEAST_COUNT)",
-        "count = max(float(len(shard)), LEAST_COUNT)",
+        "count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)",
+        "count = max(float(len(shard)), linear_head.LEAST_COUNT)",
         f"{TESTS}/synthesis/test_dp_head.py::test_the_head_is_that_of_a_loop_record_by_record",
     ),
     Mutant(

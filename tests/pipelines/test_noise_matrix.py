@@ -179,7 +179,7 @@ TWO_STEPS = [{"from_signal": 0.0, "steps": 2, "learning_rate": 1.0}]
 
 
 def head_steps(client: str, seed: int) -> np.ndarray:
-    """Returns the sums of two steps, which follow the count."""
+    """Returns the sums of two steps. `linear_head` releases the count before them."""
     own = {"head_share": 1.0, "count_share": 0.01, "clipping_norm": 0.5, "schedules": TWO_STEPS}
     settings = DpHead.model_validate({**MOMENTS, **own})
     plan = dp_head.plan(settings, BUDGET, Space(height=8, width=8, channels=1, classes=60))
@@ -188,7 +188,7 @@ def head_steps(client: str, seed: int) -> np.ndarray:
         dp_head, "release", lambda *a, **k: released.append(real(*a, **k)) or released[-1]
     ):
         dp_head.fit(nobody(plan.space), plan, source(client, seed), seed)
-    return np.stack(released[1:]).ravel() * math.sqrt(0.99) * BUDGET.mu / math.sqrt(2)
+    return np.stack(released).ravel() * math.sqrt(0.99) * BUDGET.mu / math.sqrt(2)
 
 
 def shared_head_steps(client: str, seed: int) -> np.ndarray:

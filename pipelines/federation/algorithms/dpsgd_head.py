@@ -42,7 +42,7 @@ from pipelines.privacy.lattice_gradients import COARSEST, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.training import linear_head
-from pipelines.training.linear_head import Descent
+from pipelines.training.linear_head import LEAST_COUNT, Descent
 from pipelines.training.tensors import State
 
 # of the mechanism, in the ledger: raise it when the same parameters would release something else
@@ -51,8 +51,6 @@ IDENTITY = RUN_IDENTITY | Identity(
     consequences=frozenset({"count", "gradients"}),
     neutral={"settings.averaging": 0.0},
 )
-# fewer records than this are no divisor
-LEAST_COUNT = 10.0
 # sums on a lattice: a server on another machine may have them (`network.client`)
 SERVED_BETWEEN_MACHINES = True
 
@@ -81,7 +79,7 @@ class HeadServer(ServerState):
 
     Attributes:
         weights: The head that is handed out, the average of the iterates.
-        descent: The head in mid-course, as the fields of `Descent`.
+        descent: The head in mid-course, a `Descent`, which a checkpoint brings back as a tuple.
         settings: Those of the run.
         steps: How many noisy steps there are; 0 before the counts are in.
         learning_rate: Of the steps.
@@ -123,11 +121,8 @@ class Client(ClientState):
         self.inputs = linear_head.lattice_inputs(data)
         self.count = None
         # the same for any number of steps: their noise grows as their numbers' root
-        needed = lattice(
-            account.budget,
-            sigma=account.noise_multiplier,
-            draws=1 + weights.size,
-        )
+        least = min(account.noise_multiplier, account.count_sigma)
+        needed = lattice(account.budget, sigma=least, draws=1 + weights.size)
         self.scale = max(needed, COARSEST)
 
     @property
@@ -135,7 +130,7 @@ class Client(ClientState):
         """Returns what was released and charged, and the place in a stream of test noise."""
         return {
             "count": self.count,
-            "planned": self.account.asked,
+            "planned": self.account.fixed_steps,
             "taken": self.account.steps,
             "noise": self.noise.position,
         }
@@ -144,16 +139,19 @@ class Client(ClientState):
         """Charges again all that was charged."""
         self.count = memory["count"]
         if memory["planned"]:
-            self.account.plan(memory["planned"])
+            self.account.fix_steps(memory["planned"])
         self.account.take(memory["taken"])
         self.noise.move_to(memory["noise"])
 
     def release_count(self) -> None:
         """Releases the number of records with noise. It is part of each account from the start."""
-        total = np.array([len(self.inputs.labels) * self.scale])
-        sigma = self.account.count_sigma
-        noisy = release(total, sigma=sigma, scale=self.scale, noise=self.noise).item()
-        self.count = min(max(noisy, LEAST_COUNT), float(LARGEST_COUNT))
+        noisy = linear_head.released_count(
+            len(self.inputs.labels),
+            sigma=self.account.count_sigma,
+            scale=self.scale,
+            noise=self.noise,
+        )
+        self.count = min(noisy, float(LARGEST_COUNT))
 
     def release_gradient(self, weights: np.ndarray) -> np.ndarray:
         """Releases the sum of clipped gradients with noise, over C and the released count.
@@ -208,7 +206,7 @@ def client_update(payload: Payload, client: Client, settings: DpsgdHead) -> Payl
     if client.count is None:
         client.release_count()
         return client.reply(name, np.zeros(weights.shape))
-    client.account.plan(payload.scalars.get("planned_steps", settings.rounds))
+    client.account.fix_steps(payload.scalars.get("planned_steps", settings.rounds))
     if not client.account.take(1):
         return None
     return client.reply(name, client.release_gradient(weights))

@@ -22,11 +22,11 @@ class HeadAccount(Account):
     """Holds what one client may spend on a head, and what it has.
 
     Attributes:
-        asked: The steps that the server planned; 0 before it did.
+        fixed_steps: The steps that the server planned; 0 before it did.
     """
 
     settings: DpsgdHead
-    asked: int = 0
+    fixed_steps: int = 0
 
     mechanism = "a count, and full-batch noisy gradient steps of a linear head on fixed features"
     accountant = "exact Gaussian DP (mu); discrete noise on integer sums"
@@ -46,25 +46,24 @@ class HeadAccount(Account):
     @property
     def planned(self) -> int:
         """Returns the steps: those that the server planned, or as many as there may be."""
-        return self.asked or self.settings.rounds - 1
+        return self.fixed_steps or self.settings.rounds - 1
 
     @property
     def count_sigma(self) -> float:
         """Returns the standard deviation of the noise on the count, whose sensitivity is 1."""
-        share = self.settings.count_share
-        return 1 / (self.budget.mu * math.sqrt(share)) if self.budget.private else 0.0
+        return self.budget.sigma(self.settings.count_share)
 
     @property
     def mu_of_steps(self) -> float:
         """Returns the mu of all steps together."""
         return math.sqrt(1 - self.settings.count_share) * self.budget.mu
 
-    def plan(self, steps: int) -> None:
+    def fix_steps(self, steps: int) -> None:
         """Fixes the number of steps, once: what a server asks for later changes nothing."""
-        if not self.asked:
-            self.asked = min(steps, self.settings.rounds - 1)
-            self.affordable = self.asked
-            self.noise_multiplier = self._multiplier(self.asked)
+        if not self.fixed_steps:
+            self.fixed_steps = min(steps, self.settings.rounds - 1)
+            self.affordable = self.fixed_steps
+            self.noise_multiplier = self._multiplier(self.fixed_steps)
 
     def take(self, asked: int, factor: float = 1.0) -> int:
         """Enters steps before they are taken, and returns how many of them the plan allows."""
@@ -74,7 +73,7 @@ class HeadAccount(Account):
 
     def _multiplier(self, steps: int) -> float:
         """Returns the noise multiplier of each of so many steps."""
-        return math.sqrt(steps) / self.mu_of_steps if self.budget.private else 0.0
+        return math.sqrt(steps) * self.budget.sigma(1 - self.settings.count_share)
 
     @property
     def epsilon_spent(self) -> float:
@@ -85,7 +84,7 @@ class HeadAccount(Account):
         mu_of_count = 1 / self.count_sigma
         mu = accounting.compose([mu_of_count, mu_of_taken])
         epsilon = accounting.gdp_epsilon(mu=mu, delta=self.budget.delta_of_noise)
-        # the last bits of the root
+        # the root's last bits may lie above the budget that the noise was planned for
         return min(epsilon, self.epsilon)
 
     @property
@@ -125,7 +124,7 @@ class HeadAccount(Account):
 
         Args:
             noise: Where the client's noise comes from.
-            delta: Not used: nothing else needs a part of the client's delta.
+            delta: The client's own, which is the account's.
         """
         stated = super().statement(noise, delta)
         formal = stated.guarantee == "formal"

@@ -112,7 +112,7 @@ def test_the_head_is_that_of_a_loop_record_by_record(head_settings):
     scale = details["lattice"]["steps_per_unit"]
     noise = SeededForTests(5)
     drawn = noise.discrete_gaussian((1,), details["count"]["sigma"] * scale).item() / scale
-    count = max(30 + drawn, dp_head.LEAST_COUNT)
+    count = max(30 + drawn, linear_head.LEAST_COUNT)
     assert float(state[dp_head.COUNT]) == pytest.approx(count)
     inputs = linear_head.lattice_inputs(data)
     weights = velocity = average = np.zeros((inputs.steps.shape[1], 3))
@@ -185,7 +185,7 @@ def test_an_empty_shard_takes_all_its_steps(head_settings):
     plan = dp_head.plan(head_settings(), BUDGET, SPACE)
     state = dp_head.fit(stripes(1)[:0], plan, SeededForTests(0), seed=0)
     assert all(np.isfinite(array).all() for array in state.values())
-    assert float(state[dp_head.COUNT]) >= dp_head.LEAST_COUNT
+    assert float(state[dp_head.COUNT]) >= linear_head.LEAST_COUNT
 
 
 def test_a_delta_too_small_for_the_lattice_is_refused(head_settings):

@@ -27,7 +27,7 @@ def account(epsilon: float = 3.0) -> HeadAccount:
 @pytest.mark.parametrize("planned", [1, 4, 10, 1000])
 def test_count_and_steps_spend_exactly_the_budget(epsilon, planned):
     held = account(epsilon)
-    held.plan(planned)
+    held.fix_steps(planned)
     assert held.affordable == min(planned, 10)
     assert held.epsilon_spent < min(epsilon, 30.0)
     while held.take(1):
@@ -43,10 +43,10 @@ def test_count_and_steps_spend_exactly_the_budget(epsilon, planned):
 
 def test_a_second_plan_changes_nothing():
     held = account()
-    held.plan(2)
+    held.fix_steps(2)
     before = held.noise_multiplier
     held.take(1)
-    held.plan(10)
+    held.fix_steps(10)
     assert (held.noise_multiplier, held.left) == (before, 1)
 
 
@@ -58,7 +58,7 @@ def test_before_a_plan_the_noise_is_that_of_one_step():
 
 def test_an_infinite_budget_has_no_noise_and_claims_nothing():
     held = account(math.inf)
-    held.plan(5)
+    held.fix_steps(5)
     assert (held.noise_multiplier, held.count_sigma, held.epsilon_spent) == (0.0, 0.0, math.inf)
     assert held.statement(OsEntropy()).guarantee == "none"
 
