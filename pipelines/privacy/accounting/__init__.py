@@ -5,6 +5,7 @@ remove one record.
 
 gdp                 Gaussian releases, exactly
 renyi               the Rényi curve of the Poisson-sampled Gaussian
+best_order          the Rényi order at which releases cost least
 schedules           what many sampled steps cost, each with its own noise
 calibration         how much noise, or how many steps, a budget allows
 loss_distributions  the privacy loss of sampled steps, on a lattice

@@ -16,6 +16,7 @@ orders would choose the order from the outcome, and be no filter.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipelines.privacy.accounting.best_order import best_order
 from pipelines.privacy.accounting.calibration import largest
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon
 from pipelines.privacy.accounting.schedules import Schedule, Steps, schedule_rdp
@@ -77,11 +78,11 @@ def planned_order(*, schedule: Schedule, delta: float, orders: Sequence[float] =
     Args:
         schedule: The planned steps.
         delta: The delta of the run.
-        orders: The orders to choose from.
+        orders: The orders to choose from, from small to large.
     """
 
     def cost(order: float) -> float:
         rdp = schedule_rdp(schedule=schedule, order=order)
         return rdp + conversion(order=order, delta=delta)
 
-    return min(orders, key=cost)
+    return best_order(cost, orders)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipelines.privacy.accounting.best_order import least_epsilon
 from pipelines.privacy.accounting.gdp import compose, gdp_epsilon
 from pipelines.privacy.accounting.loss_distributions import sampled_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, conversion, rdp_epsilon, sampled_gaussian_rdp
@@ -71,7 +72,7 @@ def schedule_epsilon(
         schedule: The steps.
         delta: The delta of the guarantee.
         convert: `renyi.conversion` or `renyi.classic_conversion`.
-        orders: The Rényi orders.
+        orders: The Rényi orders, from small to large.
     """
     return _least(tuple(map(tuple, schedule)), delta, convert, tuple(orders))
 
@@ -81,11 +82,11 @@ def schedule_epsilon(
 def _least(
     schedule: Schedule, delta: float, convert: Callable[..., float], orders: tuple[float, ...]
 ) -> float:
-    candidates = []
-    for order in orders:
+    def epsilon(order: float) -> float:
         rdp = schedule_rdp(schedule=schedule, order=order)
-        candidates.append(rdp_epsilon(rdp=rdp, order=order, delta=delta, convert=convert))
-    return min(candidates)
+        return rdp_epsilon(rdp=rdp, order=order, delta=delta, convert=convert)
+
+    return least_epsilon(epsilon, orders)
 
 
 def schedule_epsilon_pld(*, schedule: Schedule, delta: float, levels: int = 100) -> float:

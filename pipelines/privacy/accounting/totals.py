@@ -9,6 +9,7 @@ inf
 
 import math
 
+from pipelines.privacy.accounting.best_order import least_epsilon
 from pipelines.privacy.accounting.gdp import LARGEST_EPSILON, compose, gdp_epsilon
 from pipelines.privacy.accounting.loss_distributions import sampled_epsilon
 from pipelines.privacy.accounting.renyi import ORDERS, rdp_epsilon
@@ -58,11 +59,11 @@ def _by_renyi(filtered: list[dict], mu: float, schedule: list[Steps], delta: flo
     """
     largest = min(cost["order"] for cost in filtered)
     rdp = sum(cost["rdp"] for cost in filtered)
-    candidates = []
-    for order in (largest, *ORDERS):
-        if order > largest:
-            continue
+
+    def epsilon(order: float) -> float:
         gaussian = rdp + order * mu * mu / 2
         total = gaussian + schedule_rdp(schedule=schedule, order=order)
-        candidates.append(rdp_epsilon(rdp=total, order=order, delta=delta))
-    return min(candidates)
+        return rdp_epsilon(rdp=total, order=order, delta=delta)
+
+    orders = [order for order in ORDERS if order < largest]
+    return least_epsilon(epsilon, [*orders, largest])
