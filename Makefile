@@ -1,4 +1,5 @@
 # make repro   sets up, then runs the whole pipeline
+# make plan    tells what the next `dvc repro` would release, and what that costs each client; it spends and writes nothing
 # make recover mends what a crash left torn; make repro does it first
 # make test    sets up, then runs the tests; make test-engine those that start a server and clients on loopback, make
 #              test-slow those that CI has no time for, make test-crash two hundred faults (FAULTS=40 SEED=7: fewer, by seed)
@@ -14,12 +15,13 @@ BUILT = --build-constraints requirements-build.lock --require-build-hashes --pre
 
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup repro recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup repro plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
 # the last line corrects DVC's own, which no setting of it changes
 repro: setup
 	@python -m pipelines.config && python -m pipelines.datasets.raw_files && python -m pipelines.recover && dvc repro && \
 	  echo "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' asks nobody."
+plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests
 test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests

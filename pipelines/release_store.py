@@ -34,6 +34,15 @@ def former_folder(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> P
     return _folder(ledgers, names)
 
 
+def collected(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path | None:
+    """Returns the folder of a result that other processes' parts came to, or None."""
+    for find in (folder_by_facts, former_folder):
+        folder = find(ledgers, releases)
+        if folder.exists():
+            return folder
+    return None
+
+
 def unfinished(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> Path:
     """Returns the folder that holds what a killed run needs to go on with this very release.
 

@@ -29,7 +29,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipelines import paths, release_store, words
+from pipelines import paths, release_store, release_totals
 from pipelines.config import Params
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.salting import salt
@@ -178,7 +178,7 @@ def make_once(
         # 1. one process makes it
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
-        _announce(ledgers, releases)
+        release_totals.announce(ledgers, releases)
         # 2. every ledger checks its part before the first one is charged
         for client in sorted(releases):
             ledgers[client].check(releases[client])
@@ -233,16 +233,16 @@ def collect_once(
     Returns:
         The folder in the store, and each client's statement with its cost.
     """
-    store = release_store.folder_by_facts(ledgers, releases)
     statements = {}
     for client, release in releases.items():
         statements[client] = {**release.statement, "cost": release.cost}
-    for folder in (store, release_store.former_folder(ledgers, releases)):
-        if folder.exists():
-            print("  made before: taken from the store; nothing is spent")
-            # a former name holds all parameters: today's statement is that of then
-            stored = folder / STATEMENTS
-            return folder, read_json(stored) if stored.exists() else statements
+    collected = release_store.collected(ledgers, releases)
+    if collected:
+        print("  made before: taken from the store; nothing is spent")
+        # a former name holds all parameters: today's statement is that of then
+        stored = collected / STATEMENTS
+        return collected, read_json(stored) if stored.exists() else statements
+    store = release_store.folder_by_facts(ledgers, releases)
     with new_folder(store) as folder:
         make(folder)
         write_json(folder / STATEMENTS, statements)
@@ -267,30 +267,6 @@ def _check_store(store: Path, was_made: bool) -> None:
             f"The ledgers' folder {near} lies on another file system than this checkout: no result "
             f"can be moved there as a whole. Name one on the same file system ({paths.LEDGERS})."
         )
-
-
-def _announce(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> None:
-    """Prints what this release brings each client's total to, before it is spent."""
-    totals = {}
-    for client in sorted(releases):
-        totals[client] = _total(ledgers[client], releases[client])
-    for line in words.by_client(totals):
-        print(f"  {line}")
-
-
-def _total(ledger: Ledger, release: Release) -> str:
-    """Returns in words what a release brings a client's total to.
-
-    The total is at the delta of the client's cap, if it has one.
-    """
-    cap = ""
-    delta = ledger.delta
-    if ledger.lifetime_epsilon is not None:
-        cap = f" of a lifetime {ledger.lifetime_epsilon:g}"
-        delta = ledger.cap_delta()
-    extra = [] if ledger.knows(release.fingerprint) else [release.cost]
-    total = ledger.total_in_words(extra, delta=delta)
-    return f"with this, all its releases together come to epsilon {total}{cap} at delta {delta:g}"
 
 
 @contextlib.contextmanager

@@ -5,9 +5,9 @@ The parts are train, validation and test. Its output is private.
 
 import numpy as np
 
-from pipelines import paths, seeds
+from pipelines import paths
 from pipelines.config import Params
-from pipelines.datasets import labelled_images, owners, partitions, raw_files, shards
+from pipelines.datasets import dealing, labelled_images, owners, raw_files, shards
 from pipelines.datasets.shards import Shard
 from pipelines.files import new_folder
 from stages.cli import main
@@ -19,8 +19,7 @@ MANY = 10
 def run(params: Params, dataset: str) -> None:
     """Writes a shard per client and prints its sizes."""
     pool = labelled_images.load(paths.prepared(dataset) / "pool.npz", with_owners=True)
-    rng = np.random.default_rng(seeds.derive(params.seed, "partition", dataset))
-    cut = partitions.cut(pool, params.partition, rng)
+    cut = dealing.dealt(params, dataset, pool)
     if params.partition.scheme == "natural":
         _tell_absent_sites(dataset, owners.absent_sites(pool.owners, params.partition))
     with new_folder(paths.shards(dataset)) as folder:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines import paths, seeds
+from pipelines import paths
 from pipelines.config import Params
 from pipelines.config.values import mistake
-from pipelines.datasets import partitions, raw_files, sources
-from pipelines.datasets.labelled_images import Images
+from pipelines.datasets import preparation, raw_files
 from pipelines.datasets.salting import add_salt_file, is_seasoned_elsewhere, pad_file_count, salt
 from pipelines.errors import printable
 from pipelines.files import new_folder
@@ -24,30 +23,22 @@ def run(params: Params, dataset: str) -> None:
     """Writes the pool, the global test set and the public images."""
     profile = params.profiles[dataset]
     root = Path(params.prepare.root)
-    source = {"name": profile.source, "classes": profile.classes, "root": root}
-    skip = params.prepare.on_unreadable
-    pool, test = sources.read(dataset, shape=profile.shape, on_unreadable=skip, **source)
-    names = sources.class_names(dataset, declared=profile.class_names, **source)
-    _tell_classes(dataset, names, pool.labels, declared=bool(profile.class_names))
-    _tell_sites(dataset, pool.owners)
-    if test is None:
-        rng = np.random.default_rng(seeds.derive(params.seed, "prepare", dataset))
-        test, pool = _split(pool, params.prepare.test_fraction, rng)
-        if not len(test):
-            rule = f"large enough to leave an image of {dataset} in the global test set"
-            raise mistake("prepare.test_fraction", params.prepare.test_fraction, rule)
-    rng = np.random.default_rng(seeds.derive(params.seed, "public", dataset))
-    public, pool = _split(pool, params.public_fraction(dataset), rng)
+    data = preparation.prepared(params, dataset)
+    _tell_classes(dataset, data.names, data.read.labels, declared=bool(profile.class_names))
+    _tell_sites(dataset, data.read.owners)
     with new_folder(paths.prepared(dataset)) as folder:
-        for part, data in {"pool": pool, "test": test, "public": public}.items():
+        for part in ("pool", "test", "public"):
             # only what is dealt to clients needs its owners
             of_clients = part == "pool"
             secret = salt(dataset, "before-partition", part)
-            data.save(folder / f"{part}.npz", secret, with_owners=of_clients)
+            getattr(data, part).save(folder / f"{part}.npz", secret, with_owners=of_clients)
         if not profile.is_public or _holds_own(params, root):
             _salt(root)
-    declared = f", {len(public)} declared public" if len(public) else ""
-    print(f"{dataset}: {len(pool)} records to deal, {len(test)} in the global test set{declared}")
+    declared = f", {len(data.public)} declared public" if len(data.public) else ""
+    print(
+        f"{dataset}: {len(data.pool)} records to deal, {len(data.test)} in the global test set"
+        f"{declared}"
+    )
 
 
 def _tell_classes(
@@ -74,12 +65,6 @@ def _tell_sites(dataset: str, owners: np.ndarray | None) -> None:
         sites, counts = np.unique(owners, return_counts=True)
         phrases = [f"{site} ({count})" for site, count in zip(sites, counts)]
         print(f"{dataset}: site and number of its records: {raw_files.some(phrases)}")
-
-
-def _split(pool: Images, fraction: float, rng: np.random.Generator) -> tuple[Images, Images]:
-    """Returns a fraction of the pool, stratified by class, and the rest."""
-    first, rest = partitions.split(pool.labels, [fraction], rng)
-    return pool[first], pool[rest]
 
 
 def _holds_own(params: Params, root: Path) -> bool:

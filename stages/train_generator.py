@@ -5,14 +5,13 @@ It stays within that client's budget.
 
 from pathlib import Path
 
-from pipelines import paths, release_store, releases, seeds
+from pipelines import paths, release_store, releases
 from pipelines.config import Params
 from pipelines.datasets import shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.files import new_folder
-from pipelines.privacy import noise
-from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import base, release
+from pipelines.synthesis.client_release import ClientRelease
 from stages.cli import main
 
 
@@ -25,24 +24,17 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         client: The client's name.
         generator: The generator's name.
     """
-    module = base.load(generator)
-    settings = params.generator(dataset, generator)
-    space = release.public_space(params.profiles[dataset])
-    plan = module.plan(settings, Budget(*params.budget(client)), space)
+    planned = ClientRelease(params, dataset, client, generator)
+    plan = planned.plan
     release.announce(plan, f"{dataset}/{client}/{generator}", len(params.synthesis.generators))
-    names = ("train_generator", dataset, client, generator)
-    source = noise.source(params.privacy.noise, seeds.derive(params.seed, "test noise", *names))
-    seed = seeds.derive(params.seed, *names)
     train = shards.read(dataset, client, "train", params.profiles[dataset])
-    statement = release.described(plan, source)
-    mechanism = (generator, module.VERSION, module.IDENTITY)
-    entry = release.entry(*mechanism, plan, statement, data=releases.digest(train), seed=seed)
+    entry = planned.entry(train)
     ledgers = {client: releases.ledger_of(params, dataset, client)}
     entries = releases.match_recorded(ledgers, {client: entry})
     where = base.Where(params.device, release_store.unfinished(ledgers, entries))
 
     def make(folder: Path) -> None:
-        state = module.fit(train, plan, source, seed, where)
+        state = planned.module.fit(train, plan, planned.source, planned.seed, where)
         release.save(folder, state, plan, entries[client].fingerprint)
 
     store = releases.make_once(ledgers, entries, make)

@@ -23,6 +23,7 @@ PLUMBING = {  # checks, names, book-keeping: a change there makes no output anot
     "pipelines/paths.py",
     "pipelines/privacy/ledger_folder.py",
     "pipelines/release_store.py",
+    "pipelines/release_totals.py",
     "pipelines/releases.py",
     "pipelines/scratch.py",
     "pipelines/seeds.py",
@@ -35,6 +36,12 @@ CONTENT = {
 }
 CELLS = [stage for stage in STAGES if stage not in ("partition", "report")]  # with a profile
 ITEMS = ("generator", "algorithm")
+# what reads parameters for a stage, and for `pipelines.plan` beside it
+READERS = {
+    "prepare": ["pipelines/datasets/preparation.py"],
+    "partition": ["pipelines/datasets/dealing.py"],
+    "train_generator": ["pipelines/synthesis/client_release.py"],
+}
 
 
 def tracked(stage: str) -> dict[str, set[str]]:
@@ -54,6 +61,12 @@ def declared(stage: str) -> set[str]:
         before = f"{file.removesuffix('.yaml').replace('/', '.')}." if "profiles" in file else ""
         dotted |= {f"{before}{key}" for key in keys}
     return dotted
+
+
+def text_of(stage: str) -> str:
+    """Returns the code by which a stage reads parameters."""
+    files = [f"stages/{stage}.py", *READERS.get(stage, [])]
+    return "\n".join((ROOT / file).read_text() for file in files)
 
 
 def is_code(dep: str) -> bool:
@@ -179,7 +192,7 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
     `device` is excepted, because it says where, not what.
     """
     for stage in STAGES:
-        blocks = set(re.findall(r"params\.([a-z_]+)", (ROOT / f"stages/{stage}.py").read_text()))
+        blocks = set(re.findall(r"params\.([a-z_]+)", text_of(stage)))
         # `device`, and what merges a profile's overrides, for which there are tests of their own
         blocks -= {"device", "generator", "training", "public_fraction", "public_knob", "left_out"}
         blocks = {"clients" if block == "budget" else block for block in blocks}
@@ -210,9 +223,7 @@ def test_a_stage_declares_the_training_settings_it_asks_for():
 
 def test_a_stage_declares_what_decides_which_images_are_public():
     for stage in STAGES:
-        if re.search(
-            r"params\.(public_fraction|left_out)", (ROOT / f"stages/{stage}.py").read_text()
-        ):
+        if re.search(r"params\.(public_fraction|left_out)", text_of(stage)):
             own = {"profiles.${item.dataset}.public_fraction", "profiles.${item.dataset}.source"}
             assert own <= declared(stage), stage
     assert "prepare" in declared("prepare")  # its own fraction, of public data sets
@@ -264,13 +275,14 @@ FEDERATION = (
 )
 PIPELINES = (
     {"errors", "methods", "privacy", "seeds", "words"},
-    {"paths", "release_store"},
+    {"paths", "release_store", "release_totals"},
     {"config", "scratch"},
     {"files", "lattice"},
     {"datasets", "recover"},
     {"releases", "training"},
     {"evaluation", "guard", "synthesis"},
     {"federation", "reporting"},
+    {"plan"},
 )
 
 

@@ -80,6 +80,21 @@ def read(class_name: str, *, root: Path, dataset: str, **_) -> tuple[Images, Ima
     return _images(train, first_id=0), _images(test, first_id=len(train))
 
 
+def at_hand(source: str, *, root: Path, dataset: str) -> bool:
+    """Returns True if the images are in the root, so that `read` downloads nothing.
+
+    Args:
+        source: A name in CLASSES.
+        root: The folder of raw files.
+        dataset: The data set's name.
+    """
+    from torchvision import datasets
+
+    wanted = archives(getattr(datasets, CLASSES[source]))
+    present = [(root / archive.path).exists() for archive in wanted]
+    return all(present) or (not any(present) and (root / f"{dataset}.npz").exists())
+
+
 def archives(kind: type) -> list[Archive]:
     """Returns what torchvision's class downloads: one tar for CIFAR, four .gz for MNIST's kind."""
     if hasattr(kind, "tgz_md5"):

@@ -47,11 +47,21 @@ def entry(
             "seed": seed,
             "start": start,
         },
-        data=hashlib.sha256("".join(data).encode()).hexdigest(),
-        cost=cost if statement.guarantee == "formal" else {"kind": "none"},
+        data=digest(data),
+        cost=charged(cost, statement),
         statement=statement.as_dict(),
         identity=identity,
     )
+
+
+def charged(cost: dict, statement: Statement) -> dict:
+    """Returns an account's cost as a ledger enters it: without a guarantee nothing bounds it."""
+    return cost if statement.guarantee == "formal" else {"kind": "none"}
+
+
+def digest(data: list[str]) -> str:
+    """Returns the hash by which a ledger names the facts of a joint run."""
+    return hashlib.sha256("".join(data).encode()).hexdigest()
 
 
 def facts(params: Params, records: dict[str, Images], public: Images) -> list[str]:

@@ -32,7 +32,6 @@ from pipelines.privacy.statement import Statement
 from pipelines.training import classifier
 from pipelines.training.fixed_features import stored_basis
 from pipelines.training.tensors import State, device, state_of
-from pipelines.words import by_client
 
 
 class Start(Protocol):
@@ -144,25 +143,26 @@ class NoisyRun:
         """Returns the public images beside a model to score them with, or None if there are none."""
         return Public(self.build(), public) if public is not None and len(public) else None
 
-    def entry(self, client: str, task: NoisyTask, data: list[str]) -> Release:
+    def entry(
+        self, client: str, task: NoisyTask, data: list[str], *, details: bool = True
+    ) -> Release:
         """Returns what a client's ledger enters.
 
         Args:
             client: whose ledger it is.
             task: has the client's account and noise.
             data: facts that tell this run from another.
+            details: False leaves out what only a reader of the statement wants.
         """
         identity = self.algorithm.IDENTITY
         if self.start:
             identity |= self.start.identity.below("start")
-        _, delta = self.params.budget(client)
-        account = task.accounts[client]
         return noisy_release.entry(
             self.method,
             self.algorithm.VERSION,
             identity,
-            self._statement(account, task.sources[client], delta),
-            account.cost,
+            self._with_features(self.statement(client, task, details=details)),
+            task.accounts[client].cost,
             client=client,
             start=self.start and self.start.parameters(client),
             profile=self.params.profiles[self.dataset],
@@ -170,19 +170,31 @@ class NoisyRun:
             data=data,
         )
 
-    def _statement(self, account: Account, source: Noise, delta: float) -> Statement:
-        """Returns the account's statement, which names the public basis of fixed features."""
-        statement = account.statement(source, delta)
+    def statement(self, client: str, task: NoisyTask, *, details: bool = True) -> Statement:
+        """Returns the statement of a client's account; arguments as `entry`."""
+        _, delta = self.params.budget(client)
+        return task.accounts[client].statement(task.sources[client], delta, details=details)
+
+    def _with_features(self, statement: Statement) -> Statement:
+        """Returns the statement, which names the public basis of fixed features."""
         if self.network != "scatter":
             return statement
         shape = tuple(self.params.profiles[self.dataset].shape)
         features = {"basis_sha256": stored_basis(shape).sha256}
         return replace(statement, details={**statement.details, "features": features})
 
-    def entries(self, task: NoisyTask, public: Images) -> dict[str, Release]:
-        """Returns what each client's ledger enters for a joint run."""
+    def entries(
+        self, task: NoisyTask, public: Images, *, details: bool = True
+    ) -> dict[str, Release]:
+        """Returns what each client's ledger enters for a joint run.
+
+        Args:
+            task: of all clients, with their records.
+            public: the server's images.
+            details: False leaves out what only a reader of the statement wants.
+        """
         facts = noisy_release.facts(self.params, task.data, public)
-        return {client: self.entry(client, task, facts) for client in task.data}
+        return {client: self.entry(client, task, facts, details=details) for client in task.data}
 
     def release(
         self, records: dict[str, Images], network: Callable[[], NetworkRun] | None = None
@@ -200,11 +212,12 @@ class NoisyRun:
             UserError: no client's budget buys a step, public images are missing, or a cap refuses.
         """
         task = self.client_task(records)
-        self._announce(task.accounts)
+        noisy_training.announce(task.accounts)
+        self.check_affordable(task.accounts)
         # a network that does not fit the images must fail before anything is entered as spent
         self.build()
         public = self.public_images()
-        self._check_public(len(public))
+        self.check_public(len(public))
         ledgers = {
             client: releases.ledger_of(self.params, self.dataset, client) for client in records
         }
@@ -255,27 +268,15 @@ class NoisyRun:
         done = network()
         noisy_training.store(folder, done.history, done.history.cost, done.spent)
 
-    def _check_public(self, count: int) -> None:
+    def check_public(self, count: int) -> None:
+        """Raises UserError if the run looks at public images, and their number is 0."""
         field = looks_at_images(self.settings)
         if field and not count:
             rule = f"another, or {self.params.public_knob(self.dataset)} larger"
             raise self._mistake(field, getattr(self.settings, field), rule)
 
-    def _announce(self, accounts: Mapping[str, Account]) -> None:
-        """Prints each client's noise and steps.
-
-        Raises:
-            UserError: no client's budget buys a step.
-        """
-        plans = {}
-        for client, account in accounts.items():
-            steps = "no step, so that it takes no part,"
-            if account.affordable:
-                steps = f"{account.affordable} steps"
-            noise_multiplier = f"noise multiplier {account.first:.3f}"
-            plans[client] = f"{noise_multiplier}, {steps} within epsilon {account.epsilon:g}"
-        for line in by_client(plans):
-            print(line)
+    def check_affordable(self, accounts: Mapping[str, Account]) -> None:
+        """Raises UserError if no client's budget buys a step."""
         if not any(account.affordable for account in accounts.values()):
             most = max(account.epsilon for account in accounts.values())
             rule = f"enough for a step within some client's budget, the largest of which is epsilon {most:g}"

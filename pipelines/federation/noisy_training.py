@@ -9,18 +9,33 @@ from pathlib import Path
 from pipelines.config.values import Block
 from pipelines.federation.algorithms.noisy_base import NoisyAlgorithm
 from pipelines.federation.core import checkpoints, rounds
+from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.noisy_task import NoisyTask
 from pipelines.federation.home import results
 from pipelines.federation.inprocess import in_process
 from pipelines.files import read_json, write_csv, write_json
 from pipelines.privacy.noise import Noise
 from pipelines.training.tensors import State
+from pipelines.words import by_client
 
 # the files of the store, beside which a later run has nothing to make
 MODELS = "rounds.safetensors"
 COST = "cost.json"
 LOG = "log.csv"
 SPENT = "spent.json"
+
+
+def announce(accounts: Mapping[str, Account]) -> None:
+    """Prints each client's noise and steps, as planned."""
+    plans = {}
+    for client, account in accounts.items():
+        steps = "no step, so that it takes no part,"
+        if account.affordable:
+            steps = f"{account.affordable} steps"
+        noise_multiplier = f"noise multiplier {account.first:.3f}"
+        plans[client] = f"{noise_multiplier}, {steps} within epsilon {account.epsilon:g}"
+    for line in by_client(plans):
+        print(line)
 
 
 def train(

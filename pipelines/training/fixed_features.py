@@ -15,6 +15,8 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +42,8 @@ BASES = SCRATCH / "bases"
 BATCH = 16
 # seconds before a bar shows
 PATIENCE = 5
+# bases by shape while nothing may be stored, else None
+_IN_MEMORY: ContextVar[dict | None] = ContextVar("in_memory", default=None)
 
 
 class StoredBasis(NamedTuple):
@@ -67,15 +71,42 @@ def stored_basis(shape: tuple[int, int, int]) -> StoredBasis:
     stored = _read(path)
     if stored:
         return stored
+    in_memory = _IN_MEMORY.get()
+    if in_memory is not None and shape in in_memory:
+        return in_memory[shape]
+    basis, content = _made(shape)
+    made = StoredBasis(basis, hashlib.sha256(content).hexdigest())
+    if in_memory is None:
+        _write(path, content)
+    else:
+        in_memory[shape] = made
+    return made
+
+
+@contextlib.contextmanager
+def storing_nothing() -> Iterator[None]:
+    """Keeps a basis that this machine lacks in memory alone, for a command that writes no file."""
+    token = _IN_MEMORY.set({})
+    try:
+        yield
+    finally:
+        _IN_MEMORY.reset(token)
+
+
+def _made(shape: tuple[int, int, int]) -> tuple[Basis, bytes]:
+    """Returns the basis for images of a shape, and its file's content."""
     batches = -(-scattering_basis.IMAGES // scattering_basis.AT_ONCE)
     bar = partial(
-        tqdm, desc=f"public basis {path.stem}", total=batches, disable=None, delay=PATIENCE
+        tqdm,
+        desc=f"public basis {'x'.join(map(str, shape))}",
+        total=batches,
+        disable=None,
+        delay=PATIENCE,
     )
     with one_thread():
         basis = scattering_basis.make(shape, progress=bar)
     arrays = {name: np.ascontiguousarray(array) for name, array in basis._asdict().items()}
-    _write(path, serialised(arrays))
-    return StoredBasis(basis, hashlib.sha256(path.read_bytes()).hexdigest())
+    return basis, serialised(arrays)
 
 
 def _read(path: Path) -> StoredBasis | None:

@@ -204,7 +204,9 @@ class Account:
         """Returns whether something private leaves beside the account, which voids it."""
         return self.settings.clipping == "nonprivate_oracle"
 
-    def statement(self, noise: Noise, delta: float | None = None) -> Statement:
+    def statement(
+        self, noise: Noise, delta: float | None = None, *, details: bool = True
+    ) -> Statement:
         """Returns what the run will have spent when all affordable steps are taken, as planned.
 
         PLD's figure stands beside it.
@@ -212,6 +214,8 @@ class Account:
         Args:
             noise: where the client's noise comes from.
             delta: the client's own, where `before` needed a part of it.
+            details: False leaves `details` out, of which PLD's figure takes seconds. They follow from
+                the rest, so no ledger tells releases apart by them.
         """
         source = FLOAT_NOISE if noise.guarantee == "formal" else noise.source
         rate = self.sampling_rate
@@ -228,7 +232,7 @@ class Account:
             sampling=f"Poisson, rate {rate:g}" if rate < 1 else "none",
             not_covered=(*NOT_COVERED, CANCELLING),
             details={
-                **self.details,
+                **(self.details if details else {}),
                 "noise_multiplier": self.first,
                 "steps": self.affordable,
                 "before": [list(steps) for steps in self.before],

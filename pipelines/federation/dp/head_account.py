@@ -119,14 +119,17 @@ class HeadAccount(Account):
             },
         }
 
-    def statement(self, noise: Noise, delta: float | None = None) -> Statement:
+    def statement(
+        self, noise: Noise, delta: float | None = None, *, details: bool = True
+    ) -> Statement:
         """Returns what the run will have spent when all steps are taken.
 
         Args:
             noise: Where the client's noise comes from.
             delta: The client's own, which is the account's.
+            details: False leaves `details` out.
         """
-        stated = super().statement(noise, delta)
+        stated = super().statement(noise, delta, details=details)
         formal = stated.guarantee == "formal"
         return replace(
             stated,

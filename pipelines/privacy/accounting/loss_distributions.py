@@ -63,8 +63,8 @@ def sampled_epsilon(
     library = dp_accounting().pld.privacy_loss_distribution
     total = library.identity(FINE_INTERVAL)
     if mu > 0:
-        gaussian = library.from_gaussian_mechanism(
-            1 / mu, value_discretization_interval=FINE_INTERVAL
+        gaussian = sampled_gaussian(
+            noise_multiplier=1 / mu, sampling_rate=1.0, interval=FINE_INTERVAL
         )
         total = total.compose(gaussian)
     for noise_multiplier, sampling_rate, count in schedule:

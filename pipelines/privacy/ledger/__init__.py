@@ -153,6 +153,17 @@ class Ledger:
         """Returns whether the release was entered before, so that it costs nothing more."""
         return self._find(fingerprint, "open") is not None
 
+    def may_know(self, mechanism: str, version: int, data: str) -> bool:
+        """Returns False if no entry is of this code and these records, whatever its parameters.
+
+        Args:
+            mechanism, version, data: As in `Release`.
+        """
+        looked_for = (mechanism, version, data)
+        opened = [entry for entry in self.entries() if entry["event"] == "open"]
+        known = {(entry["mechanism"], entry["version"], entry["data"]) for entry in opened}
+        return looked_for in known
+
     def has_made(self, fingerprint: str) -> bool:
         """Returns whether the release was made, so that what it cost is final."""
         return self._find(fingerprint, "close") is not None
@@ -203,6 +214,10 @@ class Ledger:
         costs = [*self.costs().values(), *extra]
         return wording.total(self.total_epsilon(extra, delta=delta), costs)
 
+    def refuses(self, total: float) -> bool:
+        """Returns True if a total at `cap_delta()` is above the cap, so that nothing brings it there."""
+        return self.lifetime_epsilon is not None and total > self.lifetime_epsilon
+
     def cap_delta(self) -> float:
         """Returns the delta at which `lifetime_epsilon` holds.
 
@@ -238,8 +253,7 @@ class Ledger:
         if self.lifetime_epsilon is None:
             return
         delta = self.cap_delta()
-        total = self.total_epsilon([release.cost], delta=delta)
-        if total > self.lifetime_epsilon:
+        if self.refuses(self.total_epsilon([release.cost], delta=delta)):
             why = "" if delta == self.delta else f" ({self._reason_for_cap_delta()})"
             total_in_words = self.total_in_words([release.cost], delta=delta)
             raise LedgerError(

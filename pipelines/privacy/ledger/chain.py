@@ -46,8 +46,11 @@ class Chain:
         Raises:
             LedgerError: A line or the head was edited, removed or cut off.
         """
-        if self.writing or not self.path.parent.exists():
+        if self.writing:
             return self._entries()
+        # a writer's first file is the path: without it there is no line, and no lock to leave behind
+        if not self.path.exists() and not self.head.exists():
+            return []
         with self.flock(".lock", fcntl.LOCK_SH):
             return self._entries()
 

@@ -26,6 +26,21 @@ def test_a_release_is_entered_before_and_closed_after(ledger):
     assert ledger.statement(one.fingerprint)["epsilon"] == 1.0
 
 
+def test_a_release_may_be_known_by_its_code_and_records_alone(ledger):
+    one = release(seed=1)
+    assert not ledger.may_know(one.mechanism, one.version, one.data)
+    ledger.open(one)
+    assert ledger.may_know(one.mechanism, one.version, one.data)
+    assert not ledger.may_know(one.mechanism, one.version + 1, one.data)
+    assert not ledger.may_know(one.mechanism, one.version, "other records")
+
+
+def test_reading_a_ledger_that_is_not_there_leaves_no_file(ledger):
+    ledger.path.parent.mkdir()
+    assert ledger.entries() == [] and ledger.total_epsilon() == 0
+    assert list(ledger.path.parent.iterdir()) == []
+
+
 def test_the_same_release_is_reused_and_a_dead_one_resumed_and_both_are_charged_once(ledger):
     one = release()
     alone = accounting.gdp_epsilon(mu=one.cost["mu"], delta=DELTA)

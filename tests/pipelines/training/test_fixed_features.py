@@ -73,6 +73,16 @@ def test_a_stored_basis_is_read_and_not_made_again(small, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_command_that_writes_nothing_makes_the_same_basis_once(small, monkeypatch):
+    with fixed_features.storing_nothing():
+        first = fixed_features.stored_basis(SHAPE)
+        with monkeypatch.context() as patch:
+            patch.setattr(scattering_basis, "make", lambda *_, **__: pytest.fail("made again"))
+            assert fixed_features.stored_basis(SHAPE) is first
+    assert not (small / ".scratch").exists()
+    assert fixed_features.stored_basis(SHAPE).sha256 == first.sha256
+
+
 @pytest.mark.parametrize("damage", [b"", b"no basis", None])
 def test_a_damaged_basis_is_made_again(small, damage):
     stored = fixed_features.stored_basis(SHAPE)

@@ -1,0 +1,86 @@
+"""Tests that a release is planned alike with and without what only a statement's reader wants."""
+
+import numpy as np
+import pytest
+from project import ROOT
+
+from pipelines import config, releases
+from pipelines.datasets.labelled_images import Images
+from pipelines.federation import noisy_release
+from pipelines.federation.noisy_run import NoisyRun
+from pipelines.plan import candidates, records
+from pipelines.plan.records import Records
+from pipelines.synthesis import warm_start
+from pipelines.training import fixed_features
+
+RECORDS = Images(np.zeros((6, 8, 8, 1), np.uint8), np.arange(6), np.arange(6))
+
+
+@pytest.fixture(scope="module")
+def params():
+    """Returns the shipped parameters with one client and two noisy rounds, which plan in no time."""
+    params = config.load(ROOT / "params.yaml")
+    blocks = {}
+    for method in params.dp_baselines.algorithms:
+        block = getattr(params.dp_baselines, method)
+        if method != "dpsgd_head":
+            blocks[method] = block.model_copy(update={"rounds": 2})
+    return params.model_copy(
+        update={
+            "clients": {"c0": params.clients["c0"]},
+            "dp_baselines": params.dp_baselines.model_copy(update=blocks),
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def small_basis(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("models.scattering_basis.make.__defaults__", (200, iter))
+
+
+def test_no_ledger_tells_releases_apart_by_what_is_left_out(params):
+    for method in params.dp_baselines.algorithms:
+        start = warm_start.joint_start(params, "digits", method)
+        run = NoisyRun(params, "digits", method, start)
+        task = run.client_task({"c0": RECORDS})
+        whole = run.entries(task, RECORDS)["c0"]
+        planned = run.entries(task, RECORDS, details=False)["c0"]
+        assert planned.fingerprint == whole.fingerprint, method
+        assert planned.statement["epsilon"] == whole.statement["epsilon"]
+        assert set(planned.statement["details"]) <= set(whole.statement["details"])
+
+
+def test_what_a_part_costs_is_what_a_ledger_would_enter(params):
+    known = Records({"c0": RECORDS}, RECORDS)
+    ledgers = {"c0": releases.ledger_of(params, "digits", "c0")}
+    with fixed_features.storing_nothing():
+        for candidate in candidates.all_of(params, "digits", ledgers, known):
+            if candidate.is_joint:
+                start = warm_start.joint_start(params, "digits", candidate.name)
+                run = NoisyRun(params, "digits", candidate.name, start)
+                entry = run.entries(run.client_task({"c0": RECORDS}), RECORDS)["c0"]
+                part = candidate.parts["c0"]
+                assert part.cost == entry.cost
+                assert (part.epsilon, part.delta) == (entry.statement["epsilon"], 1e-5)
+                assert part.release is None
+
+
+def test_a_run_over_a_network_is_compared_with_what_was_collected(params):
+    network = params.federation.model_copy(update={"engine": "nvflare"})
+    over = params.model_copy(update={"federation": network})
+    dp = over.dp_baselines.model_copy(update={"algorithms": ["dpsgd"]})
+    over = over.model_copy(update={"dp_baselines": dp})
+    ledgers = {"c0": releases.ledger_of(over, "digits", "c0")}
+    known = Records({"c0": RECORDS}, RECORDS)
+    joint = [each for each in candidates.all_of(over, "digits", ledgers, known) if each.is_joint]
+    assert candidates.over_network(over) and not candidates.over_network(params)
+    assert joint[0].parts["c0"].release.data == noisy_release.digest(
+        noisy_release.facts(over, known.train, RECORDS)
+    )
+
+
+def test_records_that_nobody_read_are_those_of_no_release(params):
+    nobodys = records.nobodys(params)
+    assert not nobodys.are_known and list(nobodys.train) == ["c0"]
+    assert releases.digest(nobodys.train["c0"]) != releases.digest(RECORDS)
