@@ -1,7 +1,10 @@
 """Tells what the next `dvc repro` would release, and what that costs each client.
 
-It ends with exit 1 where a client's cap would refuse a release, or a setting is wrong. Nothing is
-spent, and no file is written. `make plan` runs it.
+python -m pipelines.plan              what would be released; `make plan` runs it
+python -m pipelines.plan remaining    how many more releases each client's cap leaves room for
+
+The first ends with exit 1 where a client's cap would refuse a release. Nothing is spent, and no
+file is written.
 """
 
 import argparse
@@ -10,7 +13,7 @@ import sys
 from pipelines import config, release_totals, releases
 from pipelines.config import Params
 from pipelines.errors import told_in_a_sentence
-from pipelines.plan import announcement, records, rows
+from pipelines.plan import announcement, records, remaining, rows
 from pipelines.plan.rows import Row
 from pipelines.privacy.ledger import Ledger
 from pipelines.training import fixed_features
@@ -22,14 +25,30 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: The words after the command's name; None for those of this process.
     """
-    parser = argparse.ArgumentParser(prog="python -m pipelines.plan", description=__doc__)
-    parser.parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.plan",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", choices=["remaining"])
+    options = parser.parse_args(arguments)
     with told_in_a_sentence(), fixed_features.storing_nothing():
         params = config.load()
+        if options.command == "remaining":
+            _remaining(params)
+            return
         print(announcement.HEAD)
         refused = [_announced(params, dataset) for dataset in params.datasets]
     if any(refused):
         sys.exit(1)
+
+
+def _remaining(params: Params) -> None:
+    """Prints how many more releases each client's cap leaves room for."""
+    print(remaining.HEAD)
+    for dataset in params.datasets:
+        print()
+        print("\n".join(remaining.lines(params, dataset, _ledgers(params, dataset))))
 
 
 def _announced(params: Params, dataset: str) -> bool:

@@ -72,11 +72,18 @@ def sampled_epsilon(
             continue
         if noise_multiplier == 0:
             return math.inf
-        step = sampled_gaussian(
-            noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, interval=FINE_INTERVAL
-        )
+        step = _step(noise_multiplier, sampling_rate)
         total = total.compose(self_composed(step, count))
     return total.get_epsilon_for_delta(delta)
+
+
+# a plan asks for the same step in other numbers
+@lru_cache(maxsize=16)
+def _step(noise_multiplier: float, sampling_rate: float) -> Any:
+    """Returns the distribution of one step on the lattice of final figures."""
+    return sampled_gaussian(
+        noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, interval=FINE_INTERVAL
+    )
 
 
 def sampled_gaussian(*, noise_multiplier: float, sampling_rate: float, interval: float) -> Any:

@@ -31,18 +31,21 @@ def total_epsilon(*, costs: list[dict], delta: float) -> float:
         delta: The delta of the guarantee.
     """
     mus = []
-    schedule = []
+    counts: dict[tuple[float, float], int] = {}
     filtered = []
     for cost in costs:
         if cost["kind"] == "gaussian":
             mus.append(cost["mu"])
         elif cost["kind"] == "sampled_gaussian":
-            schedule += [Steps(*steps) for steps in cost["schedule"] if steps[2]]
+            # equal steps of several runs are composed as those of one
+            for noise, rate, count in cost["schedule"]:
+                counts[noise, rate] = counts.get((noise, rate), 0) + count
         elif cost["kind"] == "renyi":
             filtered.append(cost)
         else:
             return math.inf
     mu = compose(mus)
+    schedule = [Steps(*step, count) for step, count in counts.items() if count]
     if filtered:
         total = _by_renyi(filtered, mu, schedule, delta)
     elif schedule:

@@ -53,3 +53,10 @@ def test_filters_of_different_orders_hold_up_to_the_smaller():
 def test_a_zero_step_run_is_free_and_a_huge_total_is_no_claim():
     assert total({"kind": "sampled_gaussian", "schedule": [[1.0, 0.1, 0]]}) == 0.0
     assert total({"kind": "gaussian", "mu": 9.0}) == math.inf
+
+
+def test_equal_steps_of_two_runs_cost_as_the_library_composes_them():
+    """They are counted together; composed one after the other they come to the same."""
+    one = {"kind": "sampled_gaussian", "schedule": [[2.0, 0.2, 40]]}
+    apart = {"kind": "sampled_gaussian", "schedule": [[2.0 + 1e-12, 0.2, 40]]}
+    assert total(one, one, GAUSSIAN) == pytest.approx(total(one, apart, GAUSSIAN), abs=1e-8)

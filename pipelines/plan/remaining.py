@@ -1,0 +1,107 @@
+"""Counts the releases that a client's lifetime cap leaves room for."""
+
+from dataclasses import dataclass
+
+from pipelines import release_totals, words
+from pipelines.config import Params
+from pipelines.plan import candidates, records
+from pipelines.privacy.accounting.calibration import largest
+from pipelines.privacy.ledger import Ledger
+
+# releases of one kind that are counted; more are as good as many
+MOST = 50
+HEAD = (
+    "How many more releases each client's cap leaves room for, if all of them are of one kind, at "
+    "its current settings."
+)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Says how many releases of one kind fit under the caps.
+
+    Attributes:
+        name: Of the generator or noisy method.
+        is_joint: True if all clients make it together.
+        counts: {client with a cap: how many more, at most MOST}.
+    """
+
+    name: str
+    is_joint: bool
+    counts: dict[str, int]
+
+
+def room(ledger: Ledger, cost: dict) -> int:
+    """Returns how many more releases of this cost a ledger with a cap would take, at most MOST.
+
+    Args:
+        ledger: The client's ledger.
+        cost: What each of them would be charged.
+    """
+
+    def fits(count: int) -> bool:
+        return not release_totals.after(ledger, [cost] * count).is_above_cap
+
+    return largest(fits, MOST)
+
+
+def of(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[Room]:
+    """Returns the room for each generator and each noisy method of a data set.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        ledgers: The ledger of each client.
+
+    Raises:
+        UserError: A stage would refuse its plan, or a ledger was tampered with.
+    """
+    kinds: dict[str, Room] = {}
+    for candidate in candidates.all_of(params, dataset, ledgers, records.nobodys(params)):
+        kind = kinds.setdefault(candidate.name, Room(candidate.name, candidate.is_joint, {}))
+        for client, part in candidate.parts.items():
+            if ledgers[client].lifetime_epsilon is not None:
+                kind.counts[client] = room(ledgers[client], part.cost)
+    return list(kinds.values())
+
+
+def lines(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[str]:
+    """Returns what the command prints of a data set; arguments and errors as `of`."""
+    capped = {}
+    for client, ledger in ledgers.items():
+        if ledger.lifetime_epsilon is not None:
+            capped[client] = ledger
+    free = [client for client in ledgers if client not in capped]
+    written = []
+    if free:
+        written.append(f"{dataset}, {words.names(free)}: no cap, so that any number is allowed.")
+    if not capped:
+        return written
+    kinds = of(params, dataset, ledgers)
+    blocks = {}
+    for client, ledger in capped.items():
+        own = {kind.name: kind.counts[client] for kind in kinds}
+        blocks[client] = "\n".join([_standing(ledger), *_table(own)])
+    written += [f"{dataset}, {block}" for block in words.by_client(blocks)]
+    joint = {kind.name: min(kind.counts.values()) for kind in kinds if kind.is_joint}
+    if joint and len(ledgers) > 1:
+        told = [f"{name} {_number(count)}" for name, count in joint.items()]
+        written.append(f"A joint run needs room at every client: {', '.join(told)}.")
+    return written
+
+
+def _standing(ledger: Ledger) -> str:
+    total = release_totals.after(ledger)
+    return (
+        f"epsilon {total.in_words} at delta {total.delta:g} so far, of a cap of {total.cap:g}; "
+        "room for"
+    )
+
+
+def _table(counts: dict[str, int]) -> list[str]:
+    width = max(map(len, counts))
+    return [f"  {name:<{width}}  {_number(count)}" for name, count in counts.items()]
+
+
+def _number(count: int) -> str:
+    return f"{count} or more" if count == MOST else str(count)

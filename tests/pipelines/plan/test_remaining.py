@@ -1,0 +1,85 @@
+"""Tests the room under a cap by brute force: that many releases are entered, and one more is refused."""
+
+import contextlib
+
+import pytest
+from ledgers import DELTA, release
+
+from pipelines.plan import __main__ as plan
+from pipelines.plan import remaining
+from pipelines.privacy import accounting
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.ledger import Ledger, LedgerError
+
+FILTER = accounting.RenyiFilter(1.0, DELTA, order=12.0)
+COSTS = {
+    "gaussian": {"kind": "gaussian", "mu": Budget(1.0, DELTA).mu},
+    "sampled": {"kind": "sampled_gaussian", "schedule": [[3.0, 0.25, 40], [2.0, 1.0, 1]]},
+    "filtered": {"kind": "renyi", "order": FILTER.order, "rdp": FILTER.budget},
+    "none": {"kind": "none"},
+}
+
+
+def held(path, cap: float) -> Ledger:
+    """Returns a ledger with two releases in it."""
+    ledger = Ledger(path, delta=DELTA, lifetime_epsilon=cap)
+    ledger.open(release(epsilon=1.0, seed="held"))
+    ledger.open(release(epsilon=0.5, seed="sampled", cost=COSTS["sampled"]))
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("kind", "cap", "expected"),
+    [
+        ("gaussian", 4.2, None),
+        ("gaussian", 3.5, 0),
+        ("sampled", 6.0, None),
+        ("filtered", 9.0, None),
+        ("none", 9.0, 0),
+    ],
+)
+def test_so_many_are_entered_and_one_more_is_refused(tmp_path, kind, cap, expected):
+    ledger = held(tmp_path / "own/c0.jsonl", cap)
+    count = remaining.room(ledger, COSTS[kind])
+    assert 0 <= count < remaining.MOST
+    assert expected is None or count == expected
+    for number in range(count):
+        ledger.open(release(cost=COSTS[kind], seed=number))
+    with pytest.raises(LedgerError, match="Nothing was spent"):
+        ledger.open(release(cost=COSTS[kind], seed=count))
+
+
+def test_a_cap_that_is_passed_leaves_no_room_and_a_wide_one_is_counted_to_the_end(tmp_path):
+    held(tmp_path / "c0.jsonl", 20.0)
+    passed = Ledger(tmp_path / "c0.jsonl", delta=DELTA, lifetime_epsilon=0.1)
+    assert remaining.room(passed, COSTS["gaussian"]) == 0
+    wide = Ledger(tmp_path / "c1.jsonl", delta=DELTA, lifetime_epsilon=20.0)
+    assert remaining.room(wide, {"kind": "gaussian", "mu": 0.01}) == remaining.MOST
+
+
+def said(project, capsys) -> str:
+    with contextlib.chdir(project.path):
+        plan.main(["remaining"])
+    return capsys.readouterr().out
+
+
+def test_no_cap_is_said(checkout, capsys):
+    assert "own, c0 and c1: no cap, so that any number is allowed." in said(checkout, capsys)
+
+
+@pytest.mark.pipeline
+def test_the_room_after_a_real_run_is_that_of_its_ledgers(built, capsys):
+    cap = 6.3
+    built.edit(lambda params: params["clients"]["c1"].update(lifetime_epsilon=cap))
+    text = said(built, capsys)
+    assert "own, c0: no cap" in text
+    assert "own, c1: epsilon 5.034 at delta 1e-05 so far, of a cap of 6.3; room for\n" in text
+    counts = dict(line.split() for line in text.split("room for\n")[1].splitlines()[:3])
+    ledger = Ledger(built.path / "ledgers/own/c1.jsonl", delta=DELTA, lifetime_epsilon=cap)
+    opened = [entry for entry in ledger.entries() if entry["event"] == "open"]
+    costs = {entry["mechanism"]: entry["cost"] for entry in opened}
+    assert set(counts) == set(costs) == {"datalens", "dp_moments", "dpsgd"}
+    for name, cost in costs.items():
+        assert ledger.total_epsilon([cost] * int(counts[name])) <= cap
+        assert ledger.total_epsilon([cost] * (int(counts[name]) + 1)) > cap
+    assert f"A joint run needs room at every client: dpsgd {counts['dpsgd']}." in text
