@@ -2,7 +2,8 @@
 
 Two folder names carry the privacy rule. Everything private lies under `data/private` or
 `models/private`, and in the experimenter's `reports`. Only `data/synthetic` may leave, and
-`models/initial`, which is computed from it alone (guard/checks.py).
+`models/initial`, which is computed from it alone, or from noisy messages that the clients' ledgers
+entered (guard/checks.py).
 """
 
 from pathlib import Path
@@ -16,6 +17,8 @@ RAW = Path("raw")
 REPORTS = Path("reports")
 AUDIT = SCRATCH / "audit"
 LEDGERS = ledger_folder.VARIABLE
+# stands where the names of other shared models have a generator
+NOISY = "noisy"
 # of a method, beside its results
 COST = "cost.json"
 # of the released images that are handed out with a model
@@ -94,8 +97,20 @@ def of_method(generator: str, method: str) -> str:
     return generator if method == "pppfl" else f"{generator}-{method}"
 
 
+def of_noisy_method(method: str) -> str:
+    """Returns the name of the folders of a model that a noisy method trained on records.
+
+    >>> of_noisy_method("dpsgd_head")
+    'noisy-dpsgd_head'
+    """
+    return f"{NOISY}-{method}"
+
+
 def initial(dataset: str, name: str) -> Path:
-    """Returns the folder of a shared model, by the name that `of_method` gives; it may leave."""
+    """Returns the folder of a shared model, by the name that `of_method` or `of_noisy_method` gives.
+
+    It may leave.
+    """
     return Path("models/initial") / dataset / name
 
 

@@ -2,7 +2,7 @@
 
 Each folder must be whole, unchanged, and hold nothing else. The same is asked of the folder in the
 working tree, because people hand it out by hand. So it is of the initial models that a user made
-with `--method`, which DVC does not know.
+with `--method`, or by `stages.train_noisy`, which DVC does not know.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from pathlib import Path
 from pipelines.errors import UserError
 from pipelines.files import read_json, sha256
 from pipelines.guard import keys, pools
+from pipelines.paths import NOISY
 
 SUMS = "SHA256SUMS"
 IMAGES = "images.npz"
@@ -20,6 +21,8 @@ EXPORT = (IMAGES, "grid.png", "card.json", "card.md", SUMS)
 INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", CARDS)
 # of released images; not where the sets stay at their clients
 POOL = "pool.npz"
+# of a model that clients trained by noisy messages: no set was gathered, and no card
+OF_NOISE = tuple(name for name in INITIAL if name != CARDS)
 HOLDS = {"data/synthetic": EXPORT, "models/initial": INITIAL}
 OPTIONAL = {"data/synthetic": (), "models/initial": (POOL,)}
 
@@ -46,8 +49,10 @@ class Upload:
         if not self.stage:
             *_, dataset, name = Path(self.path).parts
             generator, _, method = name.partition("-")
-            of_model = f"--dataset {dataset} --generator {generator} --method {method}"
-            command = f"python -m stages.meta_train {of_model}"
+            of_model = f"stages.meta_train --dataset {dataset} --generator {generator} --method"
+            if generator == NOISY:
+                of_model = f"stages.train_noisy --dataset {dataset} --algorithm"
+            command = f"python -m {of_model} {method}"
         return f"Make the folder again: `{command}`."
 
 
@@ -137,11 +142,14 @@ def _wrong(upload: Upload) -> Iterator[str]:
     """Yields a sentence per thing that is wrong with the files of an output."""
     places = [place for place in HOLDS if upload.path.startswith(f"{place}/")]
     expected = HOLDS[places[0]] if places else ()
+    optional = OPTIONAL[places[0]] if places else ()
+    if places and not upload.stage and Path(upload.path).name.startswith(f"{NOISY}-"):
+        expected, optional = OF_NOISE, ()
     for name, file in upload.files.items():
         for where, finding in keys.search_file(file, f"{upload.path}/{name}".rstrip("/")):
             lies = "and it lies where `dvc push` takes what it uploads"
             yield f"{where} {finding}, {lies}. {upload.again}"
-        if expected and name not in (*expected, *OPTIONAL[places[0]]):
+        if expected and name not in (*expected, *optional):
             yield (
                 f"{upload.path}/{name} is none of the files that may leave "
                 f"({', '.join(expected)}). {upload.again}"

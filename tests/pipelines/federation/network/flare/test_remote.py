@@ -18,7 +18,7 @@ from project import ENV, ROOT, Project
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
-from network import CLIENTS, GENERATOR, POOLED
+from network import CLIENTS, GENERATOR, HEAD, POOLED
 
 from pipelines import config, paths
 from pipelines.datasets import exports
@@ -92,19 +92,24 @@ def files(folder: Path) -> dict[str, bytes]:
 def fine_tuned(client: str, federation: Federation, method: str, path: Path) -> dict[str, bytes]:
     """Gives a client the folders that the submitter has, and returns what it makes of them alone."""
     parameter_files.copy_files(federation.homes[client], path)
-    for folder in (paths.initial, paths.cost):
-        place = folder("own", paths.of_method(GENERATOR, method))
-        shutil.copytree(federation.submitter.path / place, path / place)
-    shard = paths.shards("own") / client
-    shutil.copytree(shard, path / shard)
-    test = paths.prepared("own") / "test.npz"
-    (path / test).parent.mkdir(parents=True)
-    shutil.copy(test, path / test)
+    name = paths.of_method(GENERATOR, method)
+    hand_over(federation, client, [paths.initial("own", name), paths.cost("own", name)], path)
     Project(path).run(sys.executable, "-m", "stages.train_alone", "--dataset", "own")
     Project(path).run(*command("fine_tune", method))
     return files(
         path / paths.personal("own", paths.of_method(GENERATOR, method)) / f"{method}-{GENERATOR}"
     )
+
+
+def hand_over(federation: Federation, client: str, folders: list[Path], path: Path) -> None:
+    """Puts folders of the submitter beside a client's own records."""
+    for folder in folders:
+        shutil.copytree(federation.submitter.path / folder, path / folder)
+    shard = paths.shards("own") / client
+    shutil.copytree(shard, path / shard)
+    test = paths.prepared("own") / "test.npz"
+    (path / test).parent.mkdir(parents=True)
+    shutil.copy(test, path / test)
 
 
 def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_alone(
@@ -158,3 +163,32 @@ def test_without_the_setting_fedavg_leaves_the_sets_where_they_are(federation, t
     sets = exports.images("own", CLIENTS, GENERATOR)
     images = sum(data.images.nbytes for data in sets.values())
     assert json.loads(cost_file.read_text())["bytes_up"] == before + images
+
+
+def test_a_noisy_head_is_trained_between_machines_handed_out_and_adapted_by_each_client_alone(
+    federation, tmp_path
+):
+    """Each ledger has the whole budget, and the submitter's folder what the clients spent."""
+    for folder in (federation.submitter.path, *federation.homes.values()):
+        Project(folder).edit(lambda content: content["privacy"].update(noise="os_entropy"))
+    algorithm = ["--dataset", "own", "--algorithm", HEAD.method]
+    done = federation.submitter.run(sys.executable, "-m", "stages.train_noisy", *algorithm)
+    name = paths.of_noisy_method(HEAD.method)
+    assert f"the model to hand out is {paths.initial('own', name)}" in done.stdout
+    place = federation.submitter.path / paths.initial("own", name)
+    assert set(files(place)) == set(uploads.OF_NOISE)
+    privacy = json.loads((place / "privacy.json").read_text())
+    assert privacy["guarantee"] == "formal"
+    # each client's own file says 7, and the submitter's 5
+    assert privacy["epsilon_by_client"] == pytest.approx(dict.fromkeys(CLIENTS, 7.0))
+    for client in CLIENTS:
+        lines = (federation.homes[client] / f"ledgers/own/{client}.jsonl").read_text().splitlines()
+        entries = [json.loads(line) for line in lines]
+        assert [e["mechanism"] for e in entries if "mechanism" in e].count(HEAD.method) == 1
+    home = tmp_path / "home"
+    parameter_files.copy_files(federation.homes["c1"], home)
+    hand_over(federation, "c1", [paths.initial("own", name), paths.cost("own", name)], home)
+    Project(home).run(sys.executable, "-m", "stages.fine_tune_noisy", *algorithm)
+    tuned = files(home / paths.personal("own", name) / HEAD.method)
+    assert "c1.safetensors" in tuned and "c0.safetensors" not in tuned
+    assert list(json.loads(tuned["results.json"])["clients"]) == ["c1"]
