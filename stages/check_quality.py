@@ -34,7 +34,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     train, validation, test = (shards.read(dataset, client, part, profile) for part in shards.PARTS)
     global_test = labelled_images.load(paths.prepared(dataset) / "test.npz", profile)
     seed = seeds.derive(params.seed, "check_quality", dataset, client, generator)
-    network = image_comparison.extractor(params.quality, train)
+    network = image_comparison.extractor(params.quality, train, profile.encoder)
     held_out = labelled_images.concatenate([validation, test])
     results = image_comparison.compare(network, fake, train, held_out, params.quality, seed)
     model = classifier.on_synthetic(fake, profile, recipe, seed, device(params.device))

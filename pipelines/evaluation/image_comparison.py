@@ -12,11 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from models.features import SmallGray
-from pipelines.config.data import Quality
+from pipelines.config.data import Encoder, Quality
 from pipelines.config.values import mistake
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.evaluation.image_quality import LAYERS, fidelity
+from pipelines.training import fixed_features
+from pipelines.training.fixed_features import Fixed
 
 # images compared on either side: precision and recall take all pairs
 MOST = 2000
@@ -24,17 +26,48 @@ MOST = 2000
 BATCH = 100
 
 
-def extractor(settings: Quality, real: Images) -> nn.Module:
+class OnEncoder(nn.Module):
+    """Has the features of a frozen encoder, and a readout of class probabilities.
+
+    Attributes:
+        sha256: The hash of the encoder's weights.
+    """
+
+    def __init__(self, fixed: Fixed, readout: nn.Linear | None = None):
+        super().__init__()
+        self.encoder = fixed_features.module(fixed)
+        self.sha256 = fixed.facts["weights_sha256"]
+        self.readout = readout or nn.Linear(fixed.count, 2)
+
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns features [B, f] and logits [B, K] of uint8 images [B, C, H, W]."""
+        features = self.encoder(images.float() / 255)
+        return features, self.readout(features)
+
+
+def extractor(settings: Quality, real: Images, encoder: Encoder | None = None) -> nn.Module:
     """Returns the network of features that the settings name.
 
-    It is `small_gray` with a readout fitted on the client's own records, or torch-fidelity's
-    Inception.
+    It is `small_gray` or the profile's encoder, each with a readout fitted on the client's own
+    records, or torch-fidelity's Inception.
+
+    Args:
+        settings: Which one it is.
+        real: The client's own records.
+        encoder: The profile's encoder, or None.
 
     Raises:
         UserError: Inception is asked for without the path of its weights (nothing is downloaded),
-            with weights that cannot be read, or for images that are neither grey nor RGB.
+            with weights that cannot be read, or for images that are neither grey nor RGB. Or an
+            encoder is asked for, and the profile names none.
     """
     channels = real.images.shape[-1]
+    if settings.extractor == "encoder":
+        if not encoder:
+            rule = "small_gray where the profile names no encoder"
+            raise mistake("quality.extractor", "encoder", rule)
+        fixed = Fixed(real.images.shape[1:], encoder)
+        return OnEncoder(fixed, _readout(OnEncoder(fixed), real))
     if settings.extractor == "inception":
         if channels not in (1, 3):
             raise mistake(
@@ -50,6 +83,8 @@ def digest(network: nn.Module) -> str:
 
     Scores under different weights do not compare.
     """
+    if isinstance(network, OnEncoder):
+        return network.sha256
     weights = getattr(network, "convolutions", network).state_dict()
     digest_of_weights = hashlib.sha256()
     for tensor in weights.values():

@@ -11,10 +11,11 @@ import torch_fidelity
 from sklearn.datasets import load_digits
 from torch.utils.data import Dataset
 
-from pipelines.config.data import Quality
+from pipelines.config.data import Encoder, Quality
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.evaluation import image_comparison, image_quality
+from pipelines.training.fixed_features import Fixed
 
 SETTINGS = Quality(
     extractor="small_gray",
@@ -211,3 +212,25 @@ def test_inception_is_for_grey_and_rgb():
         UserError, match=r"must be small_gray for images of 4 channels\. Got 'inception' instead"
     ):
         image_comparison.extractor(settings, four)
+
+
+LITE = Encoder(network="efficientnet_lite0", side=32)
+ON_ENCODER = SETTINGS.model_copy(update={"extractor": "encoder"})
+
+
+def test_an_encoders_features_order_noise_and_have_the_name_of_its_weights():
+    network = image_comparison.extractor(ON_ENCODER, REAL, LITE)
+    assert (
+        image_comparison.digest(network)
+        == Fixed(REAL.images.shape[1:], LITE).facts["weights_sha256"]
+    )
+    distances = [
+        image_comparison.compare(network, noisy(level), REAL, HELD_OUT, SETTINGS, 0)["fid"]
+        for level in (0.0, 0.2, 0.6)
+    ]
+    assert distances == sorted(distances) and distances[0] < distances[-1] / 2
+
+
+def test_an_encoder_that_the_profile_does_not_name_is_one_sentence():
+    with pytest.raises(UserError, match="must be small_gray where the profile names no encoder"):
+        image_comparison.extractor(ON_ENCODER, REAL)
