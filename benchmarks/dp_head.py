@@ -3,6 +3,10 @@
     python -m benchmarks.dp_head --images ../shared/datasets             # an hour; resumes
     python -m benchmarks.dp_head --datasets mnist --sizes 12000 --epsilons 1 --seeds 0
     python -m benchmarks.dp_head --datasets cifar10 --images raw --sizes 60000 --epsilons 1 3 10
+    python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 10000 --epsilons 1 10
+
+With `--network encoder` the head is on the features of the frozen network that the profile names. Its
+weights were trained on public images.
 
 An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
 goes into the head (`dp_head` with `head_share` 1). Of ten clients each has 6,000 records of two or
@@ -26,6 +30,7 @@ import numpy as np
 
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
 from pipelines import config, seeds
+from pipelines.config.data import ON_FIXED_FEATURES
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd_head
 from pipelines.federation.core import rounds
@@ -35,6 +40,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import dp_head, release
 from pipelines.training import classifier, fixed_features, linear_head
+from pipelines.training.fixed_features import Fixed
 
 NAME = "dp_head"
 DATASETS = ("mnist", "fashion_mnist")
@@ -58,17 +64,19 @@ class Data:
         dataset: The name of the data set.
         train: Its training images.
         test: Its test images.
+        fixed: Which fixed features they have.
     """
 
     params: config.Params
     dataset: str
     train: Images
     test: Images
+    fixed: Fixed
 
     @cached_property
     def test_inputs(self) -> np.ndarray:
         """Returns the inputs [n, d] of the test images: features, and the constant of the bias."""
-        return linear_head.inputs(self.test)
+        return linear_head.inputs(self.test, self.fixed)
 
     def accuracy(self, head: np.ndarray) -> float:
         """Returns the accuracy of a head [K, d] on the test images."""
@@ -80,7 +88,7 @@ def measured(data: Data, key: dict, seed: int) -> dict:
 
     Args:
         data: The data set.
-        key: The cell: "dataset", "records", "epsilon", "clients".
+        key: The cell: "dataset", "records", "epsilon", "clients", "network".
         seed: Of the run.
     """
     rng = np.random.default_rng(seeds.derive(seed, NAME, key["dataset"]))
@@ -100,7 +108,7 @@ def alone(data: Data, records: Images, epsilon: float) -> tuple[np.ndarray, floa
         records: The owner's.
         epsilon: The budget.
     """
-    seconds = seconds_of_features(records)
+    seconds = seconds_of_features(records, data.fixed)
     settings = data.params.generator(data.dataset, NAME).model_copy(update={"head_share": 1.0})
     space = release.public_space(data.params.profiles[data.dataset])
     plan = dp_head.plan(settings, Budget(epsilon, data.params.privacy.delta), space)
@@ -109,12 +117,12 @@ def alone(data: Data, records: Images, epsilon: float) -> tuple[np.ndarray, floa
     return state[dp_head.HEAD], seconds + cpu_seconds() - began
 
 
-def seconds_of_features(records: Images) -> float:
+def seconds_of_features(records: Images, fixed: Fixed) -> float:
     """Returns what it takes to compute the features of records, which are then on disk."""
     began = cpu_seconds()
-    fixed_features.features(records)
+    fixed_features.features(records, fixed)
     seconds = cpu_seconds() - began
-    linear_head.lattice_inputs(records)
+    linear_head.lattice_inputs(records, fixed)
     return seconds
 
 
@@ -138,15 +146,17 @@ def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np
         records: {client: its records}.
         epsilon: The budget of each.
     """
-    seconds = sum(seconds_of_features(images) for images in records.values())
+    seconds = sum(seconds_of_features(images, data.fixed) for images in records.values())
     settings = data.params.training(data.dataset, "dpsgd_head")
-    profile = data.params.profiles[data.dataset].model_copy(update={"classifier": "scatter"})
+    profile = data.params.profiles[data.dataset]
+    profile = profile.model_copy(update={"classifier": settings.network})
     delta = data.params.privacy.delta
     task = NoisyTask(
         build=lambda: classifier.new(profile, 0),
         data=records,
         accounts={client: dpsgd_head.new_account(epsilon, delta, settings) for client in records},
         sources={client: OsEntropy() for client in records},
+        fixed=data.fixed,
     )
     began = cpu_seconds()
     history = rounds.run(
@@ -168,11 +178,23 @@ def wanted(arguments: argparse.Namespace, dataset: str, available: int) -> list[
     for records in arguments.sizes:
         for epsilon in arguments.epsilons:
             key = {"dataset": dataset, "records": min(records, available)}
-            key |= {"epsilon": epsilon, "clients": 1}
+            key |= {"epsilon": epsilon, "clients": 1, "network": arguments.network}
             keys.append(key)
     if max(SIZES) in arguments.sizes and TOGETHER_EPSILON in arguments.epsilons:
         keys.append({**key, "epsilon": TOGETHER_EPSILON, "clients": TOGETHER})
     return keys
+
+
+def on_network(params: config.Params, dataset: str, network: str) -> config.Params:
+    """Returns the parameters with the heads of a data set on a network's features."""
+    profile = params.profiles[dataset]
+    block = {"network": network}
+    changes = {
+        "synthesis": {**profile.synthesis, NAME: profile.synthesis.get(NAME, {}) | block},
+        "training": {**profile.training, "dpsgd_head": block},
+    }
+    profiles = {**params.profiles, dataset: profile.model_copy(update=changes)}
+    return params.model_copy(update={"profiles": profiles})
 
 
 def settings_of(params: config.Params, key: dict) -> dict:
@@ -181,7 +203,9 @@ def settings_of(params: config.Params, key: dict) -> dict:
     block = params.generator if key["clients"] == 1 else params.training
     settings = block(key["dataset"], name)
     kept_fields = ("clipping_norm", "count_share", "momentum", "averaging", "schedules")
-    return settings.model_dump(include=set(kept_fields))
+    encoder = params.profiles[key["dataset"]].encoder
+    content = settings.model_dump(include=set(kept_fields))
+    return {**content, "encoder": encoder.model_dump()} if key["network"] == "encoder" else content
 
 
 def add(key: dict, settings: dict, run: dict) -> None:
@@ -204,7 +228,7 @@ def add(key: dict, settings: dict, run: dict) -> None:
 
 
 def _order(row: dict) -> tuple:
-    return row["dataset"], row["clients"], row["records"], row["epsilon"]
+    return row["dataset"], row["network"], row["clients"], row["records"], row["epsilon"]
 
 
 def main() -> None:
@@ -218,13 +242,16 @@ def main() -> None:
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--network", default="scatter", choices=ON_FIXED_FEATURES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     params = config.load()
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
-        data = Data(params, dataset, train, test)
+        params = on_network(params, dataset, arguments.network)
+        fixed = fixed_features.of(params.profiles[dataset], arguments.network)
+        data = Data(params, dataset, train, test, fixed)
         for key in wanted(arguments, dataset, len(train)):
             settings = settings_of(params, key)
             stored = [row for row in kept(NAME) if has(row, {**key, "settings": settings})]

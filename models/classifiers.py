@@ -11,8 +11,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from models import scattering_features
-from models.scattering_features import ScatteringFeatures
+from models import fixed_features, scattering_features
+from models.fixed_features import FixedFeatures
 
 # of channels in each normalisation (Wu and He 2018)
 GROUPS = 32
@@ -25,7 +25,7 @@ def build(
     classes: int,
     seed: int,
     activation: str = "relu",
-    features: ScatteringFeatures | None = None,
+    features: FixedFeatures | None = None,
 ) -> nn.Module:
     """Builds a classifier of float images [B, C, H, W], initialised from the seed alone.
 
@@ -37,7 +37,8 @@ def build(
       al. 2021), ALI-DPFL's (McMahan et al. 2017) and DPFL-AGN's (Abadi et al. 2016, on 24x24 pixels
       cut from the middle of larger colour images).
     * `scatter`: fixed scattering features on a public basis, then one linear layer. Only that layer
-      is trained, and it begins at 0 whatever the seed (`scattering_features`).
+      is trained, and it begins at 0 whatever the seed (`fixed_features`).
+    * `encoder`: the same on the features of a frozen network with public weights (`encoders`).
 
     Args:
         name: One of these names.
@@ -45,14 +46,15 @@ def build(
         classes: The number of classes.
         seed: The seed of the initial weights.
         activation: "relu", or "tanh", which is Papernot's. ResNet has ReLUs whatever it says, and
-            `scatter` has none.
-        features: The fixed features of `scatter`; None makes them, which takes seconds.
+            `scatter` and `encoder` have none.
+        features: The fixed features of `scatter` or `encoder`. None makes those of `scatter`, which
+            takes seconds.
 
     Returns:
         A module that takes [B, C, H, W] and returns logits [B, classes].
     """
-    if name == "scatter":
-        return scattering_features.head(features or scattering_features.made(shape), classes)
+    if name in ("scatter", "encoder"):
+        return fixed_features.head(features or scattering_features.made(shape), classes)
     height, width, channels = shape
     act = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
     with torch.random.fork_rng(devices=[]):

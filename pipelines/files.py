@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,8 +71,12 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
     The bytes are written here, so that a full disk is an OSError and not an error of safetensors.
     """
-    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    path.write_bytes(serialised(ordered))
+    path.write_bytes(arrays_as_bytes(arrays))
+
+
+def arrays_as_bytes(arrays: dict[str, np.ndarray]) -> bytes:
+    """Returns the content of a safetensors file."""
+    return serialised({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -134,6 +139,24 @@ def write_text(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}")
     beside.write_text(text)
     beside.rename(path)
+
+
+def write_cache(path: Path, content: bytes) -> None:
+    """Writes a file that can be made again, for this user alone.
+
+    The file appears whole. Of two writers at once the last one wins.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, beside = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(beside, path)
+    except OSError as error:
+        raise UserError(f"Could not write {path}: {error.strerror or error}.") from error
 
 
 def write_csv(path: Path, rows: list[dict]) -> None:

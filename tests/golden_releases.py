@@ -24,14 +24,14 @@ from pipelines.privacy.ledger import Release
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, dp_moments, warm_start
 from pipelines.synthesis import release as releasing
-from pipelines.training import fixed_features
+from pipelines.training import public_basis
 
 GOLDEN = Path(__file__).parent / "golden"
 EPSILON = 2.0
 DELTA = 1e-5
 SEED = 7
 SPACE = base.Space(height=8, width=8, channels=1, classes=10)
-BASIS = fixed_features.StoredBasis(
+BASIS = public_basis.StoredBasis(
     Basis(np.zeros(1), np.zeros((214, 1)), np.zeros(214)), "a basis of no images"
 )
 WARPS = {"rotation": 0.15, "scale": 0.1, "shear": 0.1, "shift": 0.5, "elastic": 0.0, "noise": 0.0}
@@ -52,7 +52,7 @@ def of_today(name: str, settings: dict) -> Release:
 def of_generator(name: str, settings: dict) -> Release:
     module = base.load(name)
     # the public basis may differ by machine, and its name is a fact
-    with mock.patch.object(fixed_features, "stored_basis", lambda shape: BASIS):
+    with mock.patch.object(public_basis, "stored_basis", lambda shape: BASIS):
         plan = module.plan(GENERATORS[name].model_validate(settings), Budget(EPSILON, DELTA), SPACE)
     statement = releasing.described(plan, OsEntropy())
     return releasing.entry(

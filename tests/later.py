@@ -42,9 +42,9 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import base, dp_moments, neural, warm_start
 from pipelines.synthesis.base import Plan
 from pipelines.synthesis.release import entry, public_space
-from pipelines.training import fixed_features
+from pipelines.training import public_basis
 
-BASIS = fixed_features.StoredBasis(
+BASIS = public_basis.StoredBasis(
     Basis(np.zeros(1), np.zeros((DIRECTIONS, 1)), np.zeros(DIRECTIONS)), "a basis of no images"
 )
 # An image of at most so many pixels is small enough to fit a generator to in milliseconds.
@@ -63,7 +63,7 @@ def everything(params: Params, datasets: list[str], clients: list[str]) -> None:
     Raises:
         Failed: with what came, and of what.
     """
-    with mock.patch.object(fixed_features, "stored_basis", lambda shape: BASIS):
+    with mock.patch.object(public_basis, "stored_basis", lambda shape: BASIS):
         _everything(params, datasets, clients)
 
 

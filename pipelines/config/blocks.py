@@ -5,9 +5,6 @@ from typing import Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from pipelines.config.data import (
-    LARGEST,
-    MOST_CHANNELS,
-    SMALLEST,
     Client,
     Network,
     Partition,
@@ -15,11 +12,11 @@ from pipelines.config.data import (
     Privacy,
     Profile,
     Quality,
-    scatters,
+    lacks_features,
 )
 from pipelines.config.dp import DP_BASELINES, DpBaselines, DpsgdHead, looks_at_images
 from pipelines.config.federation import Federation
-from pipelines.config.generators import GENERATORS, Synthesis
+from pipelines.config.generators import GENERATORS, Head, HeadOn, Synthesis
 from pipelines.config.places import PROFILES, belongs_in
 from pipelines.config.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.config.values import Block, Name, Seed, sentences
@@ -57,6 +54,7 @@ class Blocks(Block):
     dp_baselines: DpBaselines
     new_clients: NewClients
     networks: dict[Network, dict[Name, dict]] = Field(default_factory=dict)
+    heads: dict[Literal["scatter", "encoder"], HeadOn]
     profiles: dict[Name, Profile]
 
     def generator(self, dataset: str, name: str) -> Block:
@@ -123,12 +121,22 @@ class Blocks(Block):
         """
         profile = self.profiles[dataset]
         if name in GENERATORS:
-            path = (PROFILES, dataset, "synthesis", name)
-            return [Layer(path, profile.synthesis.get(name, {}))]
+            own = Layer((PROFILES, dataset, "synthesis", name), profile.synthesis.get(name, {}))
+            return [*self._of_heads(name, own), own]
         network = network or self._network(dataset, name)
         above = self._overrides(name, ("networks", network), self.networks.get(network, {}))
-        path = (PROFILES, dataset, "training")
-        return [*above, *self._overrides(name, path, profile.training)]
+        own = self._overrides(name, (PROFILES, dataset, "training"), profile.training)
+        return [*self._of_heads(name, own[-1]), *above, *own]
+
+    def _of_heads(self, name: str, own: Layer) -> list[Layer]:
+        """Returns what a head has by its network, where its own block names none of it."""
+        block = self.block(name)
+        if not isinstance(block, Head) or block.schedules:
+            return []
+        network = own.values.get("network", block.network)
+        # another is refused as a value of `network`
+        table = self.heads.get(network, self.heads[block.network])
+        return [Layer(("heads", network), table.model_dump())]
 
     def written(self, dataset: str, name: str, key: str) -> tuple[str, ...]:
         """Returns where the value of one of a data set's own settings stands.
@@ -187,11 +195,11 @@ class Blocks(Block):
         """
         settings = self.training(dataset, algorithm)
         shape = self.profiles[dataset].shape
-        if isinstance(settings, DpsgdHead) and not scatters(shape):
+        lacking = lacks_features(shape, settings.network) if isinstance(settings, DpsgdHead) else ""
+        if lacking:
             return (
-                f"{algorithm} is left out: it needs images of {SMALLEST['scatter']} to "
-                f"{LARGEST['scatter']} pixels a side and {MOST_CHANNELS['scatter']} channels at "
-                f"most, and those of {dataset} have {'x'.join(map(str, shape))}."
+                f"{algorithm} is left out: it needs images of {lacking}, and those of {dataset} "
+                f"have {'x'.join(map(str, shape))}."
             )
         field = looks_at_images(settings)
         if not field or self.profiles[dataset].is_public or self.public_fraction(dataset):

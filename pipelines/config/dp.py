@@ -105,7 +105,6 @@ class DpsgdHead(Head):
     """
 
     rounds: number(int, "[2, 1e6]")
-    network: Literal["scatter"] = "scatter"
     activation: Literal["relu"] = "relu"
     warm_start: None = None
 

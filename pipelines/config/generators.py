@@ -5,7 +5,7 @@ A new generator is a class here and its line in `Synthesis`.
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, field_validator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.data import Augmentation
@@ -116,6 +116,23 @@ class HeadSchedule(Block):
     learning_rate: Rate
 
 
+def _rising(schedules: list[HeadSchedule]) -> list[HeadSchedule]:
+    starts = [schedule.from_signal for schedule in schedules]
+    if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+        rule = "a list of at least one schedule, rising by from_signal, the first from 0"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return schedules
+
+
+HeadSchedules = Annotated[list[HeadSchedule], AfterValidator(_rising)]
+
+
+class HeadOn(Block):
+    """Holds what heads on one network's features have in common."""
+
+    schedules: HeadSchedules
+
+
 class Head(Block):
     """Holds the settings of noisy full-batch steps of a linear head on fixed features.
 
@@ -124,23 +141,17 @@ class Head(Block):
         count_share: The share of mu squared that buys the noisy number of records.
         momentum: Of the steps.
         averaging: The weight of the past in the average of the iterates, which is the head.
-        schedules: Rising by `from_signal`, of which the first begins at 0.
+        network: On whose features the head is trained.
+        schedules: Rising by `from_signal`, of which the first begins at 0. Where a block names none,
+            `Blocks` has those of the network.
     """
 
     clipping_norm: Norm
     count_share: Part
     momentum: Fraction = 0.0
     averaging: Fraction = 0.0
-    schedules: list[HeadSchedule]
-
-    @field_validator("schedules")
-    @classmethod
-    def _rising(cls, schedules: list[HeadSchedule]) -> list[HeadSchedule]:
-        starts = [schedule.from_signal for schedule in schedules]
-        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            rule = "a list of at least one schedule, rising by from_signal, the first from 0"
-            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
-        return schedules
+    network: Literal["scatter", "encoder"] = "scatter"
+    schedules: HeadSchedules | None = None
 
 
 class DpHead(Head, DpMoments):

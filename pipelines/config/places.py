@@ -20,7 +20,7 @@ SETTINGS = {
         "federation",
         "networks",
     ),
-    "settings/dp.yaml": ("dp_baselines",),
+    "settings/dp.yaml": ("dp_baselines", "heads"),
 }
 # {block: its one key in params.yaml}, which says what of it runs: dvc.yaml reads lists there alone
 CHOICES = {"synthesis": "generators", "baselines": "algorithms", "dp_baselines": "algorithms"}

@@ -29,8 +29,8 @@ from pipelines.privacy.accounting import Steps
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
-from pipelines.training import classifier
-from pipelines.training.fixed_features import stored_basis
+from pipelines.training import classifier, fixed_features
+from pipelines.training.fixed_features import Fixed
 from pipelines.training.tensors import State, device, state_of
 
 
@@ -89,6 +89,11 @@ class NoisyRun:
         """Returns the name of the network: the method's own, or the data set's classifier."""
         return self.settings.network or self.params.profiles[self.dataset].classifier
 
+    @property
+    def fixed(self) -> Fixed | None:
+        """Returns which fixed features the run's network has, or None if it has none."""
+        return fixed_features.of(self.params.profiles[self.dataset], self.network)
+
     def build(self) -> nn.Module:
         """Returns the run's network, freshly initialised, the same each time."""
         profile = self.params.profiles[self.dataset]
@@ -133,6 +138,7 @@ class NoisyRun:
             data=records,
             accounts={client: self.account(client) for client in records},
             sources={client: self.source(client) for client in records},
+            fixed=self.fixed,
         )
 
     def server_task(self, clients: Mapping[str, Sized], public: Images | None) -> NoisyTask:
@@ -176,12 +182,12 @@ class NoisyRun:
         return task.accounts[client].statement(task.sources[client], delta, details=details)
 
     def _with_features(self, statement: Statement) -> Statement:
-        """Returns the statement, which names the public basis of fixed features."""
-        if self.network != "scatter":
+        """Returns the statement, which names the public numbers of fixed features."""
+        if not self.fixed:
             return statement
-        shape = tuple(self.params.profiles[self.dataset].shape)
-        features = {"basis_sha256": stored_basis(shape).sha256}
-        return replace(statement, details={**statement.details, "features": features})
+        details = {**statement.details, "features": self.fixed.facts}
+        not_covered = (*statement.not_covered, *self.fixed.not_covered)
+        return replace(statement, details=details, not_covered=not_covered)
 
     def entries(
         self, task: NoisyTask, public: Images, *, details: bool = True

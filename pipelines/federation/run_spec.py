@@ -15,7 +15,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.federation.core.task import Task, of_clients
 from pipelines.files import standard
-from pipelines.training.fixed_features import stored_basis
+from pipelines.training import fixed_features
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ class RunSpec:
             },
         }
         network = getattr(self.settings(params), "network", None) or profile["classifier"]
-        if network == "scatter":
-            alike["features"] = stored_basis(tuple(profile["shape"])).sha256
+        fixed = fixed_features.of(params.profiles[self.dataset], network)
+        if fixed:
+            alike["features"] = fixed.facts
         return {name: _digest(value) for name, value in alike.items()}
 
 

@@ -16,7 +16,7 @@ from pipelines.errors import told_in_a_sentence
 from pipelines.plan import announcement, records, remaining, rows
 from pipelines.plan.rows import Row
 from pipelines.privacy.ledger import Ledger
-from pipelines.training import fixed_features
+from pipelines.training import public_basis
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("command", nargs="?", choices=["remaining"])
     options = parser.parse_args(arguments)
-    with told_in_a_sentence(), fixed_features.storing_nothing():
+    with told_in_a_sentence(), public_basis.storing_nothing():
         params = config.load()
         if options.command == "remaining":
             _remaining(params)

@@ -39,6 +39,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pipelines.config.data import Encoder
 from pipelines.config.generators import GENERATORS
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.statement import Statement
@@ -54,12 +55,14 @@ class Space:
         height, width: The sides in pixels.
         channels: The number of channels.
         classes: The declared number of classes.
+        encoder: The frozen network that the profile names, or None.
     """
 
     height: int
     width: int
     channels: int
     classes: int
+    encoder: Encoder | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -105,7 +108,7 @@ class Where:
 HERE = Where()
 
 
-def stated(mechanism: str, budget: Budget, details: dict, **others: str) -> Statement:
+def stated(mechanism: str, budget: Budget, details: dict, **others: Any) -> Statement:
     """Returns the privacy statement of a plan that spends the whole budget.
 
     Args:

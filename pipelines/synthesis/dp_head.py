@@ -19,7 +19,8 @@ import numpy as np
 from torch import nn
 from tqdm import tqdm
 
-from models import scattering_features
+from models import fixed_features as networks
+from pipelines.config.data import Encoder
 from pipelines.config.generators import DpHead
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
@@ -28,9 +29,11 @@ from pipelines.privacy.discrete_gaussian import Budget, release
 from pipelines.privacy.lattice_gradients import COARSEST, Inputs, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
+from pipelines.privacy.statement import NOT_COVERED
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
 from pipelines.training import fixed_features, linear_head
+from pipelines.training.fixed_features import Fixed
 from pipelines.training.tensors import with_state
 
 KNOWN_FAILURES = (
@@ -46,6 +49,7 @@ IDENTITY = Identity(
         "settings.low_epsilon": None,
         "settings.momentum": 0.0,
         "settings.averaging": 0.0,
+        "settings.network": "scatter",
     },
 )
 # of the head's weights in the state, float32 [K, d]
@@ -70,8 +74,8 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
     share_of_steps = 1 - settings.count_share
     steps = sorted({schedule.steps for schedule in settings.schedules})
     sigmas = [math.sqrt(count) * head_budget.sigma(share_of_steps) for count in steps]
-    basis = fixed_features.stored_basis(space.shape)
-    weights = (len(basis.basis.directions) + 1) * space.classes
+    fixed = _fixed(settings, space)
+    weights = (fixed.count + 1) * space.classes
     needed = lattice(
         head_budget,
         sigma=min(sigma_count, *sigmas),
@@ -87,7 +91,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
             "released_numbers_per_step": weights,
         },
         "lattice": {"steps_per_unit": max(needed, COARSEST)},
-        "features": {"basis_sha256": basis.sha256},
+        "features": fixed.facts,
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of release 1 of dp_moments",
     }
@@ -106,6 +110,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
         budget,
         details,
         accountant="exact Gaussian DP (mu); discrete noise on integer sums",
+        not_covered=(*NOT_COVERED, *fixed.not_covered),
     )
     return Plan(settings, space, statement, lines=lines)
 
@@ -134,7 +139,8 @@ def fit(
     scale = statement.details["lattice"]["steps_per_unit"]
     sigma = statement.details["count"]["sigma"]
     count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)
-    head = _noisy_steps(linear_head.lattice_inputs(shard), plan, count, noise)
+    inputs = linear_head.lattice_inputs(shard, _fixed(settings, plan.space))
+    head = _noisy_steps(inputs, plan, count, noise)
     return {
         **state,
         HEAD: head.T.astype(np.float32),
@@ -160,12 +166,22 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
     return dp_moments.sample(state, count, seed)
 
 
-def classifier(state: dict[str, np.ndarray]) -> nn.Module:
-    """Returns the released classifier of float images [B, C, H, W]."""
-    shape = tuple(state["shape"].tolist())
-    model = scattering_features.head(fixed_features.of_shape(shape), int(state["classes"]))
+def classifier(state: dict[str, np.ndarray], encoder: Encoder | None = None) -> nn.Module:
+    """Returns the released classifier of float images [B, C, H, W].
+
+    Args:
+        state: The state, from `fit`.
+        encoder: The frozen network of the profile, where the head is on its features.
+    """
+    fixed = Fixed(tuple(state["shape"].tolist()), encoder)
+    model = networks.head(fixed_features.module(fixed), int(state["classes"]))
     (name,) = model.state_dict()
     return with_state(model, {name: state[HEAD]}).eval()
+
+
+def _fixed(settings: DpHead, space: Space) -> Fixed:
+    """Returns which fixed features the head is trained on."""
+    return Fixed(space.shape, space.encoder if settings.network == "encoder" else None)
 
 
 def _head_budget(settings: DpHead, budget: Budget) -> Budget:

@@ -21,8 +21,8 @@ from pipelines.synthesis.base import Plan, Space
 
 
 def public_space(profile: Profile) -> Space:
-    """Returns the shape and the number of classes that a profile declares."""
-    return Space(*profile.shape, profile.classes)
+    """Returns the shape, the number of classes and the encoder that a profile declares."""
+    return Space(*profile.shape, profile.classes, profile.encoder)
 
 
 def announce(plan: Plan, name: str, generators: int) -> None:
@@ -81,12 +81,15 @@ def entry(
         data: The hash of the records that the generator reads.
         seed: The seed of everything random but the noise.
     """
+    space = asdict(plan.space)
+    # what is used of an encoder is in the details
+    del space["encoder"]
     parameters = {
         "epsilon": statement.epsilon,
         "delta": statement.delta,
         "noise": statement.noise,
         "seed": seed,
-        "space": asdict(plan.space),
+        "space": space,
         **statement.details,
     }
     # gan states none

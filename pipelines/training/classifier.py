@@ -33,15 +33,14 @@ def new(
     >>> new(profile, seed=0)(torch.zeros(2, 1, 8, 8)).shape
     torch.Size([2, 10])
     """
-    shape = tuple(profile.shape)
-    scatters = profile.classifier == "scatter"
+    fixed = fixed_features.of(profile, profile.classifier)
     model = classifiers.build(
         profile.classifier,
-        shape=shape,
+        shape=tuple(profile.shape),
         classes=profile.classes,
         seed=seed,
         activation=activation,
-        features=fixed_features.of_shape(shape) if scatters else None,
+        features=fixed_features.module(fixed) if fixed else None,
     )
     return model.to(device, memory_format=torch.channels_last)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.scattering_features import BIAS
+from models.fixed_features import BIAS
 from pipelines.config.generators import Head, HeadSchedule
 from pipelines.datasets.labelled_images import Images
 from pipelines.paths import SCRATCH
@@ -22,6 +22,7 @@ from pipelines.privacy.discrete_gaussian import release
 from pipelines.privacy.lattice_gradients import Inputs, inputs_of
 from pipelines.privacy.noise import Noise
 from pipelines.training import fixed_features
+from pipelines.training.fixed_features import Fixed
 
 # of private records, and as private
 FEATURES = SCRATCH / "features"
@@ -29,18 +30,19 @@ FEATURES = SCRATCH / "features"
 LEAST_COUNT = 10.0
 
 
-def lattice_inputs(data: Images) -> Inputs:
+def lattice_inputs(data: Images, fixed: Fixed | None = None) -> Inputs:
     """Returns the inputs of a linear head on the lattice: fixed features, and the bias' constant.
 
     Args:
         data: The private records.
+        fixed: Which features they have; None: scattering.
     """
-    return inputs_of(inputs(data), data.labels)
+    return inputs_of(inputs(data, fixed), data.labels)
 
 
-def inputs(data: Images) -> np.ndarray:
+def inputs(data: Images, fixed: Fixed | None = None) -> np.ndarray:
     """Returns the inputs of a linear head, float32 [n, d], from features that are kept in FEATURES."""
-    features = fixed_features.features(data, FEATURES)
+    features = fixed_features.features(data, fixed, FEATURES)
     return np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
 
 

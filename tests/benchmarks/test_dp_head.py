@@ -5,10 +5,12 @@ import pytest
 
 from benchmarks import common, dp_head
 from pipelines import config
+from pipelines.config.data import ON_FIXED_FEATURES, Encoder
 from pipelines.datasets.labelled_images import Images
-from pipelines.training import linear_head
+from pipelines.training import fixed_features, linear_head
 
-KEY = {"dataset": "digits", "records": 60, "epsilon": 8.0, "clients": 1}
+KEY = {"dataset": "digits", "records": 60, "epsilon": 8.0, "clients": 1, "network": "scatter"}
+ENCODER = Encoder(network="efficientnet_lite0", side=32)
 
 
 def images(count: int) -> Images:
@@ -32,11 +34,21 @@ def test_each_record_is_dealt_once_and_clients_have_few_classes():
     assert all(len(set(records.labels)) <= 4 for records in clients.values())
 
 
+@pytest.mark.parametrize("network", ON_FIXED_FEATURES)
 @pytest.mark.parametrize("clients", [1, dp_head.TOGETHER])
-def test_a_run_has_its_accuracy_and_a_clients_seconds(clients):
-    data = dp_head.Data(config.load(), "digits", images(200), images(30))
-    run = dp_head.measured(data, {**KEY, "clients": clients}, seed=3)
+def test_a_run_has_its_accuracy_and_a_clients_seconds(clients, network):
+    params = config.load()
+    profile = params.profiles["digits"].model_copy(update={"encoder": ENCODER})
+    params = params.model_copy(update={"profiles": {**params.profiles, "digits": profile}})
+    params = dp_head.on_network(params, "digits", network)
+    fixed = fixed_features.of(profile, network)
+    data = dp_head.Data(params, "digits", images(200), images(30), fixed)
+    key = {**KEY, "clients": clients, "network": network}
+    run = dp_head.measured(data, key, seed=3)
     assert run["seed"] == 3 and 0 <= run["accuracy"] <= 1 and run["cpu_seconds"] > 0
+    settings = dp_head.settings_of(params, key)
+    assert settings["schedules"] == params.heads[network].model_dump()["schedules"]
+    assert ("encoder" in settings) == (network == "encoder")
 
 
 def test_runs_of_other_settings_go_and_a_seed_is_kept_once():

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from models import classifiers, scattering_basis, scattering_features
+from models.fixed_features import head
 from models.scattering import Scattering, normalised
-from models.scattering_features import ScatteringFeatures, head
+from models.scattering_features import ScatteringFeatures
 
 SHAPE = (9, 8, 3)
 

@@ -42,6 +42,7 @@ from pipelines.privacy.lattice_gradients import COARSEST, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.training import linear_head
+from pipelines.training.fixed_features import Fixed
 from pipelines.training.linear_head import LEAST_COUNT, Descent
 from pipelines.training.tensors import State
 
@@ -110,15 +111,23 @@ class Client(ClientState):
         weights: The shape of the head, as an array [K, d].
         account: Its budget, and what was taken of it.
         noise: The source of its noise.
+        fixed: Which fixed features its records have; None: scattering.
 
     Raises:
         UserError: Delta is too small for the lattice of the noise.
     """
 
-    def __init__(self, data: Images, weights: np.ndarray, account: HeadAccount, noise: Noise):
+    def __init__(
+        self,
+        data: Images,
+        weights: np.ndarray,
+        account: HeadAccount,
+        noise: Noise,
+        fixed: Fixed | None = None,
+    ):
         self.account = account
         self.noise = noise
-        self.inputs = linear_head.lattice_inputs(data)
+        self.inputs = linear_head.lattice_inputs(data, fixed)
         self.count = None
         # the same for any number of steps: their noise grows as their numbers' root
         least = min(account.noise_multiplier, account.count_sigma)
@@ -197,7 +206,7 @@ def server(task: NoisyTask, settings: DpsgdHead) -> HeadServer:
 def client(task: NoisyTask, name: str, settings: DpsgdHead) -> Client:
     """Returns a client's first state."""
     (array,) = task.start().values()
-    return Client(task.data[name], array, task.accounts[name], task.sources[name])
+    return Client(task.data[name], array, task.accounts[name], task.sources[name], task.fixed)
 
 
 def client_update(payload: Payload, client: Client, settings: DpsgdHead) -> Payload | None:

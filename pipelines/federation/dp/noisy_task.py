@@ -9,6 +9,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.federation.dp.account import Account
 from pipelines.federation.dp.public import Public
 from pipelines.privacy.noise import Noise
+from pipelines.training.fixed_features import Fixed
 from pipelines.training.tensors import State, state_of
 
 
@@ -23,6 +24,7 @@ class NoisyTask:
         sources: where each client's noise comes from. A server between machines has none.
         public: the server's images, which are no client's, or None. Clients have none.
         weights: where the run starts, or None for a fresh network.
+        fixed: which fixed features a head is trained on; None: scattering.
     """
 
     build: Callable[[], nn.Module]
@@ -31,6 +33,7 @@ class NoisyTask:
     sources: Mapping[str, Noise] = field(default_factory=dict)
     public: Public | None = None
     weights: State | None = None
+    fixed: Fixed | None = None
 
     def start(self) -> State:
         """Returns the weights before the first round."""

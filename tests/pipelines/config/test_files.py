@@ -86,7 +86,11 @@ MISPLACED = [
     ("params.yaml", "networks: {}", "The 'networks' parameter belongs in settings/training.yaml"),
     ("params.yaml", "profiles: {}", "The 'profiles' parameter is not for params.yaml"),
     ("params.yaml", "mete: {}", "The 'mete' parameter is unknown, did you mean 'meta'?"),
-    ("settings/dp.yaml", "seed: 3", "The 'seed' parameter is unknown, here stand dp_baselines."),
+    (
+        "settings/dp.yaml",
+        "seed: 3",
+        "The 'seed' parameter is unknown, here stand dp_baselines, heads.",
+    ),
     ("settings/dp.yaml", "meta: {}", "The 'meta' parameter belongs in settings/training.yaml"),
     ("settings/dp.yaml", "dp_baseline: {}", "did you mean 'dp_baselines'?"),
     ("settings/training.yaml", "profiles: {}", "'profiles' parameter is not for settings/training"),

@@ -15,6 +15,9 @@ from shipped import changed, load, mistakes, shipped
 from pipelines import config
 from pipelines.config.data import Network
 
+# a frozen network, as a profile names it
+LITE = {"network": "efficientnet_lite0", "side": 96}
+
 
 def test_numbers_as_dvc_writes_them_are_numbers(tmp_path):
     """DVC writes 1e-05, which YAML 1.1 readers take for a string; `.inf` is the non-private mode."""
@@ -152,7 +155,8 @@ def test_every_shipped_profile_trains_at_a_rate_that_its_network_survives():
 @pytest.mark.parametrize("classifier", get_args(Network))
 def test_the_rate_follows_the_network_and_not_the_data_set(classifier):
     content = changed(("profiles", "my_npz", "classifier"), classifier)
-    rate = {"mlp": 0.03, "scatter": 0.1}.get(classifier, 3e-3)
+    content["profiles"]["my_npz"]["encoder"] = LITE
+    rate = {"mlp": 0.03, "scatter": 0.1, "encoder": 0.1}.get(classifier, 3e-3)
     assert outer_rates(content, "my_npz")["fedmeta"] == rate
     content["profiles"]["my_npz"]["training"] = {
         "meta": {"outer_learning_rate": 0.5}
@@ -348,3 +352,71 @@ def test_images_without_fixed_features_have_no_head_and_all_else(shape):
     content["synthesis"]["generators"] = ["dp_head"]
     (sentence,) = mistakes(content)
     assert "a list without dp_head where images have not 8 to 64 pixels a side" in sentence
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("profiles", "my_npz", "classifier"),
+        ("profiles", "my_npz", "training", "dpsgd_head", "network"),
+        ("profiles", "my_npz", "synthesis", "dp_head", "network"),
+    ],
+)
+def test_a_network_that_is_an_encoder_needs_one(place):
+    content = shipped()
+    block = content
+    for key in place[:-1]:
+        block = block.setdefault(key, {})
+    block[place[-1]] = "encoder"
+    (line,) = mistakes(content)
+    assert (
+        "'encoder' parameter of profiles.my_npz must be a block with a network and a side" in line
+    )
+    content["profiles"]["my_npz"]["encoder"] = LITE
+    load(content)
+
+
+def test_an_encoder_takes_grey_and_colour_images_of_any_size():
+    content = changed(("profiles", "my_npz", "encoder"), LITE)
+    content["profiles"]["my_npz"]["classifier"] = "encoder"
+    content["profiles"]["my_npz"]["shape"] = [224, 200, 3]
+    load(content)
+    content["profiles"]["my_npz"]["shape"] = [28, 28, 2]
+    (line,) = mistakes(content)
+    assert "must be null where images have not 1 or 3 channels. Got 'efficientnet_lite0'" in line
+
+
+def test_an_encoder_whose_weights_no_package_has_names_their_file():
+    content = changed(("profiles", "my_npz", "encoder"), {"network": "resnet18", "side": 96})
+    (line,) = mistakes(content)
+    assert "'weights' parameter of profiles.my_npz.encoder must be the path of a file" in line
+    content["profiles"]["my_npz"]["encoder"]["weights"] = "weights/resnet18.pth"
+    load(content)
+
+
+@pytest.mark.parametrize("network", ["scatter", "encoder"])
+def test_a_head_has_the_schedules_of_its_network_and_its_own_where_it_names_them(network):
+    content = changed(("profiles", "my_npz", "encoder"), LITE)
+    block = {"network": network}
+    content["profiles"]["my_npz"] |= {
+        "synthesis": {"dp_head": block},
+        "training": {"dpsgd_head": block},
+    }
+    params = load(content)
+    expected = params.heads[network].schedules
+    assert params.generator("my_npz", "dp_head").schedules == expected
+    assert params.training("my_npz", "dpsgd_head").schedules == expected
+    block["schedules"] = [{"from_signal": 0, "steps": 3, "learning_rate": 1.0}]
+    params = load(content)
+    for settings in (
+        params.generator("my_npz", "dp_head"),
+        params.training("my_npz", "dpsgd_head"),
+    ):
+        assert [schedule.steps for schedule in settings.schedules] == [3]
+
+
+def test_schedules_that_do_not_begin_at_nought_are_refused_where_they_stand():
+    content = shipped()
+    content["heads"]["encoder"]["schedules"][0]["from_signal"] = 1.0
+    (line,) = mistakes(content)
+    assert "'schedules' parameter of heads.encoder must be a list of at least one schedule" in line

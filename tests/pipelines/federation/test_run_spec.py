@@ -5,9 +5,9 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.errors import UserError
-from pipelines.federation import run_spec
 from pipelines.federation.run_spec import RunSpec, named
-from pipelines.training.fixed_features import StoredBasis
+from pipelines.training import public_basis
+from pipelines.training.public_basis import StoredBasis
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_terms_of_fixed_features_name_their_basis(params, monkeypatch):
     digests = []
     for sha256 in ("one", "other"):
         stored = StoredBasis(None, sha256)
-        monkeypatch.setattr(run_spec, "stored_basis", lambda shape, stored=stored: stored)
+        monkeypatch.setattr(public_basis, "stored_basis", lambda shape, stored=stored: stored)
         digests.append(run.terms(scatter))
     assert {name for name in digests[0] if digests[0][name] != digests[1][name]} == {"features"}
     assert "features" not in run.terms(params)

@@ -11,7 +11,7 @@ from pipelines.federation.noisy_run import NoisyRun
 from pipelines.plan import candidates, records
 from pipelines.plan.records import Records
 from pipelines.synthesis import warm_start
-from pipelines.training import fixed_features
+from pipelines.training import public_basis
 
 RECORDS = Images(np.zeros((6, 8, 8, 1), np.uint8), np.arange(6), np.arange(6))
 
@@ -54,7 +54,7 @@ def test_no_ledger_tells_releases_apart_by_what_is_left_out(params):
 def test_what_a_part_costs_is_what_a_ledger_would_enter(params):
     known = Records({"c0": RECORDS}, RECORDS)
     ledgers = {"c0": releases.ledger_of(params, "digits", "c0")}
-    with fixed_features.storing_nothing():
+    with public_basis.storing_nothing():
         for candidate in candidates.all_of(params, "digits", ledgers, known):
             if candidate.is_joint:
                 start = warm_start.joint_start(params, "digits", candidate.name)

@@ -15,7 +15,7 @@ from pipelines.privacy.lattice_gradients import INPUT_STEPS
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import dp_head, dp_moments, release
 from pipelines.synthesis.base import Space
-from pipelines.training import fixed_features, linear_head
+from pipelines.training import linear_head, public_basis
 
 BUDGET = Budget(5.0, 1e-5)
 SPACE = Space(height=8, width=8, channels=1, classes=3)
@@ -96,7 +96,7 @@ def test_the_lattices_share_the_slack_in_delta(head_settings):
 
 def test_the_statement_names_the_public_basis(head_settings):
     plan = dp_head.plan(head_settings(), BUDGET, SPACE)
-    basis = fixed_features.stored_basis(SPACE.shape).sha256
+    basis = public_basis.stored_basis(SPACE.shape).sha256
     assert plan.statement.details["features"] == {"basis_sha256": basis}
     assert release.described(plan, OsEntropy()).guarantee == "formal"
     assert release.described(plan, SeededForTests(0)).guarantee == "none"

@@ -1,29 +1,18 @@
-"""Tests the stored basis, its hash, and the features of records."""
-
-import hashlib
-import os
-import subprocess
-import sys
+"""Tests the fixed features of records, their cache, and training on them."""
 
 import numpy as np
 import pytest
 import torch
-from project import ROOT
 
 from models import classifiers, scattering_basis
 from pipelines.config.data import Augmentation, Profile
 from pipelines.config.training import Replay
 from pipelines.datasets.labelled_images import Images
-from pipelines.errors import UserError
-from pipelines.training import classifier, fixed_features, replay
+from pipelines.training import classifier, fixed_features, public_basis, replay
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import state_of
 
 SHAPE = (8, 8, 1)
-HASH = (
-    "from pipelines.training.fixed_features import stored_basis; "
-    "print(stored_basis((8, 8, 1)).sha256)"
-)
 
 
 def images(count: int, seed: int = 0) -> Images:
@@ -38,64 +27,9 @@ def small(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(scattering_basis, "IMAGES", 200)
     monkeypatch.setattr(scattering_basis.make, "__defaults__", (200, iter))
-    fixed_features.of_shape.cache_clear()
+    fixed_features.module.cache_clear()
     yield tmp_path
-    fixed_features.of_shape.cache_clear()
-
-
-def test_two_fresh_processes_make_the_same_file(tmp_path):
-    hashes = []
-    for name, threads in (("one", "1"), ("other", "2")):
-        place = tmp_path / name
-        place.mkdir()
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": threads}
-        done = subprocess.run(
-            [sys.executable, "-c", HASH],
-            cwd=place,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        hashes.append(done.stdout.strip())
-        (file,) = (place / ".scratch/bases").iterdir()
-        assert file.name == "scattering-8x8x1-1.safetensors"
-        assert hashlib.sha256(file.read_bytes()).hexdigest() == hashes[-1]
-    assert hashes[0] == hashes[1] and len(hashes[0]) == 64
-
-
-def test_a_stored_basis_is_read_and_not_made_again(small, monkeypatch):
-    stored = fixed_features.stored_basis(SHAPE)
-    monkeypatch.setattr(scattering_basis, "make", lambda *_, **__: pytest.fail("made again"))
-    again = fixed_features.stored_basis(SHAPE)
-    assert again.sha256 == stored.sha256
-    for a, b in zip(stored.basis, again.basis):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_a_command_that_writes_nothing_makes_the_same_basis_once(small, monkeypatch):
-    with fixed_features.storing_nothing():
-        first = fixed_features.stored_basis(SHAPE)
-        with monkeypatch.context() as patch:
-            patch.setattr(scattering_basis, "make", lambda *_, **__: pytest.fail("made again"))
-            assert fixed_features.stored_basis(SHAPE) is first
-    assert not (small / ".scratch").exists()
-    assert fixed_features.stored_basis(SHAPE).sha256 == first.sha256
-
-
-@pytest.mark.parametrize("damage", [b"", b"no basis", None])
-def test_a_damaged_basis_is_made_again(small, damage):
-    stored = fixed_features.stored_basis(SHAPE)
-    (file,) = (small / ".scratch/bases").iterdir()
-    file.write_bytes(file.read_bytes()[:-9] if damage is None else damage)
-    assert fixed_features.stored_basis(SHAPE).sha256 == stored.sha256
-    assert list((small / ".scratch/bases").iterdir()) == [file]
-
-
-def test_a_folder_that_cannot_be_written_is_one_sentence(small):
-    (small / ".scratch").write_text("no folder")
-    with pytest.raises(UserError, match="Could not write"):
-        fixed_features.stored_basis(SHAPE)
+    fixed_features.module.cache_clear()
 
 
 def test_the_features_are_the_network_s(small):
@@ -111,17 +45,17 @@ def test_the_features_are_the_network_s(small):
 
 def test_the_cache_knows_its_images_and_its_basis(small, monkeypatch):
     folder = small / "private"
-    found = fixed_features.features(images(5), folder)
+    found = fixed_features.features(images(5), folder=folder)
     (file,) = folder.iterdir()
     assert folder.stat().st_mode & 0o077 == 0 and file.stat().st_mode & 0o077 == 0
     with monkeypatch.context() as patch:
         patch.setattr(fixed_features, "_in_batches", lambda *_: pytest.fail("computed again"))
-        np.testing.assert_array_equal(fixed_features.features(images(5), folder), found)
-    fixed_features.features(images(5, seed=1), folder)
+        np.testing.assert_array_equal(fixed_features.features(images(5), folder=folder), found)
+    fixed_features.features(images(5, seed=1), folder=folder)
     assert len(list(folder.iterdir())) == 2
-    stored = fixed_features.stored_basis(SHAPE)
-    monkeypatch.setattr(fixed_features, "stored_basis", lambda _: stored._replace(sha256="another"))
-    fixed_features.features(images(5), folder)
+    stored = public_basis.stored_basis(SHAPE)
+    monkeypatch.setattr(public_basis, "stored_basis", lambda _: stored._replace(sha256="another"))
+    fixed_features.features(images(5), folder=folder)
     assert len(list(folder.iterdir())) == 3
 
 

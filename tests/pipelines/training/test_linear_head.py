@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models import scattering_features
+from models import fixed_features
 from pipelines.config.dp import DpsgdHead
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.lattice_gradients import INPUT_STEPS
@@ -51,7 +51,7 @@ def test_lattice_inputs_end_with_the_bias_and_are_kept_privately(monkeypatch, tm
     pixels = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1)).astype(np.uint8)
     data = Images(pixels, np.arange(5) % 3, np.arange(5))
     inputs = linear_head.lattice_inputs(data)
-    assert (inputs.steps[:, -1] == np.trunc(scattering_features.BIAS * INPUT_STEPS)).all()
+    assert (inputs.steps[:, -1] == np.trunc(fixed_features.BIAS * INPUT_STEPS)).all()
     (stored,) = linear_head.FEATURES.iterdir()
     assert stored.stat().st_mode & 0o077 == 0
     assert linear_head.FEATURES.stat().st_mode & 0o077 == 0
