@@ -25,6 +25,7 @@ from pipelines.federation.core.task import Task
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
+from pipelines.synthesis.datalens.plan import with_number_of_teachers
 from pipelines.training import classifier
 
 SHAPE = (32, 32, 3)
@@ -78,7 +79,8 @@ def generated(params: config.Params, name: str, records: int, images: int, **cha
     module = base.load(name)
     settings = params.generator("cifar10", name).model_copy(update=changes)
     budget = Budget(EPSILON, params.privacy.delta)
-    plan = module.plan(settings, budget, release.public_space(params.profiles["cifar10"]))
+    space = release.public_space(params.profiles["cifar10"], records)
+    plan = module.plan(settings, budget, space)
 
     def release_and_sample() -> None:
         state = module.fit(noise(records), plan, OsEntropy(), 0)
@@ -90,10 +92,14 @@ def generated(params: config.Params, name: str, records: int, images: int, **cha
 def generation(params: config.Params, records: int) -> list[Part]:
     """Returns the parts of train_generator; records: number of records of a client."""
     images = params.profiles["cifar10"].images
-    steps = params.generator("cifar10", "datalens").steps
+    space = release.public_space(params.profiles["cifar10"], records)
+    whole = with_number_of_teachers(
+        params.generator("cifar10", "datalens"), Budget(EPSILON, params.privacy.delta), space
+    )
+    steps, teachers = whole.steps, whole.teachers
     moments = generated(params, "dp_moments", records, images)
-    first = generated(params, "datalens", records, images, steps=1)
-    third = generated(params, "datalens", records, images, steps=3)
+    first = generated(params, "datalens", records, images, steps=1, teachers=teachers)
+    third = generated(params, "datalens", records, images, steps=3, teachers=teachers)
     step = (third - first) / 2
     return [
         ("train_generator, dp_moments", "client", moments, CLIENTS),

@@ -29,6 +29,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import base, release
 from pipelines.synthesis.datalens import generator as datalens
+from pipelines.synthesis.datalens.plan import with_number_of_teachers
 from pipelines.training import classifier
 
 NAME = "datalens_ablation"
@@ -66,6 +67,15 @@ COUNTS = ("steps", "teachers")
 EPSILON = 10.0
 
 
+def shipped_settings(params: config.Params) -> Datalens:
+    """Returns MNIST's settings, with the number of teachers that they take here."""
+    settings = params.generator("mnist", "datalens")
+    space = release.public_space(params.profiles["mnist"], RECORDS)
+    budget = Budget(EPSILON, params.privacy.delta)
+    found = with_number_of_teachers(settings, budget, space)
+    return found.model_copy(update={"teachers_rule": None})
+
+
 def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
     """Returns the settings and the epsilon of one of OPTIONS."""
     changes = dict(changes)
@@ -96,7 +106,14 @@ def rehearsed(settings: Datalens, budget: Budget, space: base.Space) -> base.Pla
 
 
 def measure(
-    params: config.Params, settings: Datalens, epsilon: float, seed: int, train: Images
+    params: config.Params,
+    settings: Datalens,
+    epsilon: float,
+    seed: int,
+    train: Images,
+    *,
+    records: int = RECORDS,
+    dataset: str = "mnist",
 ) -> dict:
     """Rehearses one run and scores a classifier on its images.
 
@@ -105,15 +122,17 @@ def measure(
         settings: Settings of the whole run.
         epsilon: Epsilon of the whole run.
         seed: Seed of the rehearsal.
-        train: MNIST's training images.
+        train: The data set's training images.
+        records: Number of records of the client that is rehearsed.
+        dataset: The data set's name.
 
     Returns:
         {"sigma_over_N", "accuracy" on the validation images, "cpu_seconds" of the generator}.
     """
-    profile = params.profiles["mnist"]
+    profile = params.profiles[dataset]
     plan = rehearsed(settings, Budget(epsilon, params.privacy.delta), release.public_space(profile))
     order = np.random.default_rng(seeds.derive(seed, NAME)).permutation(len(train))
-    shard = train[order[: TEACHERS * RECORDS // settings.teachers]]
+    shard = train[order[: TEACHERS * records // settings.teachers]]
     held_out = train[order[-VALIDATION:]]
     start = cpu_seconds()
     state = datalens.fit(shard, plan, SeededForTests(seed), seed)
@@ -141,7 +160,7 @@ def main() -> None:
     arguments = parser.parse_args()
     params = config.load()
     train, _ = common.read(params, "mnist", arguments.images)
-    shipped = params.generator("mnist", "datalens")
+    shipped = shipped_settings(params)
     for seed in arguments.seeds:
         for option in arguments.options:
             _add(params, shipped, {"option": option, "seed": seed}, train)
@@ -156,7 +175,7 @@ def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> 
         "images": IMAGES,
         "teachers_rehearsed": TEACHERS,
         **RECIPE,
-        **settings.model_dump(),
+        **settings.model_dump(exclude={"teachers_rule"}),
     }
     if any(common.has(row, {**key, "settings": used}) for row in kept(NAME)):
         return

@@ -28,25 +28,22 @@ from benchmarks import common
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
-from pipelines.config.generators import GENERATORS
+from pipelines.config.generators import GENERATORS, Datalens
+from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation import image_comparison
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
+from pipelines.synthesis.datalens.plan import with_number_of_teachers
 from pipelines.training import classifier
 
 NAME = "synthesis_utility"
 # Number of synthetic images, the same for every generator.
 IMAGES = 20_000
 # These are 1,256 steps of Adam.
-RECIPE = {
-    "epochs": 8,
-    "batch": 128,
-    "learning_rate": 2e-3,
-    "one_cycle": True,
-}
+RECIPE = {"epochs": 8, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
 HIDDEN = ("settings", "runs")
 # These have no privacy at any epsilon. Theirs is stored as none.
 NOT_PRIVATE = ("real", "gan")
@@ -125,21 +122,32 @@ def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[s
         seed: Seed of the run.
         shard: The client's records.
     """
-    module = base.load(key["generator"])
-    return module.fit(
-        shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"])
-    )
+    fit = base.load(key["generator"]).fit
+    return fit(shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]))
 
 
 def planned(params: config.Params, key: dict) -> base.Plan:
     """Returns the plan of a cell's generator."""
-    settings = params.generator(key["dataset"], key["generator"])
+    settings = resolved(params, key)
     # A weak plan is measured, too.
     if hasattr(settings, "weak_plan"):
         settings = settings.model_copy(update={"weak_plan": "warn"})
+    return base.load(key["generator"]).plan(settings, *_public(params, key))
+
+
+def resolved(params: config.Params, key: dict) -> Block:
+    """Returns the settings of a cell's generator, with a number of teachers."""
+    settings = params.generator(key["dataset"], key["generator"])
+    if isinstance(settings, Datalens):
+        return with_number_of_teachers(settings, *_public(params, key))
+    return settings
+
+
+def _public(params: config.Params, key: dict) -> tuple[Budget, base.Space]:
+    """Returns the budget of a cell, and what is public about its images: their number, too."""
     epsilon = math.inf if key["epsilon"] is None else key["epsilon"]
-    space = release.public_space(params.profiles[key["dataset"]])
-    return base.load(key["generator"]).plan(settings, Budget(epsilon, params.privacy.delta), space)
+    space = release.public_space(params.profiles[key["dataset"]], key["records"])
+    return Budget(epsilon, params.privacy.delta), space
 
 
 def fid(images: Images, test: Images) -> float:
@@ -162,7 +170,8 @@ def settings_of(params: config.Params, key: dict) -> dict:
     common = {"images": IMAGES, **RECIPE, "classifier": profile.classifier, "augmentation": warp}
     if key["generator"] == "real":
         return common
-    settings = params.generator(key["dataset"], key["generator"]).model_dump()
+    # The rule shapes a run by the number of teachers alone, which stands here.
+    settings = resolved(params, key).model_dump(exclude={"teachers_rule"})
     return {**common, "version": base.load(key["generator"]).VERSION, "generator": settings}
 
 

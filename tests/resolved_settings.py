@@ -21,7 +21,7 @@ FILE = GOLDEN / "resolved.json"
 SHARED = ("prepare", "partition", "privacy", "quality", "federation")
 TRAINED = ("meta", "fine_tune", "new_clients", *BASELINES, *DP_BASELINES)
 FACTS = ("source", "shape", "classes", "class_names", "licence", "classifier")
-MORE_FACTS = ("augmentation", "images", "public_fraction")
+MORE_FACTS = ("augmentation", "images", "records", "public_fraction")
 
 
 def resolved(params: Params) -> dict[str, dict]:

@@ -195,6 +195,7 @@ def test_a_stage_reads_only_the_parameter_blocks_it_declares():
         blocks = set(re.findall(r"params\.([a-z_]+)", text_of(stage)))
         # `device`, and what merges a profile's overrides, for which there are tests of their own
         blocks -= {"device", "generator", "training", "public_fraction", "public_knob", "left_out"}
+        blocks -= {"public_records"}
         blocks = {"clients" if block == "budget" else block for block in blocks}
         assert blocks <= {param.split(".")[0] for param in declared(stage)}, stage
 
@@ -227,6 +228,13 @@ def test_a_stage_declares_what_decides_which_images_are_public():
             own = {"profiles.${item.dataset}.public_fraction", "profiles.${item.dataset}.source"}
             assert own <= declared(stage), stage
     assert "prepare" in declared("prepare")  # its own fraction, of public data sets
+
+
+def test_a_stage_declares_what_decides_how_many_records_are_said_to_be():
+    for stage in STAGES:
+        if "params.public_records" in text_of(stage):
+            said = {"partition", "clients.${item.client}", "profiles.${item.dataset}.records"}
+            assert said <= declared(stage), stage
 
 
 def test_no_file_is_named_that_dvc_would_add_to_an_experiments_commit():

@@ -215,6 +215,31 @@ class Blocks(Block):
         settings = self.clients[client]
         return settings.epsilon, settings.delta or self.privacy.delta
 
+    def public_records(self, dataset: str, client: str) -> int | None:
+        """Returns about how many records a client trains on, from public numbers alone.
+
+        It is what the client declares, or else its share of the records that the data set's
+        profile declares. Shares are taken as equal. Shards are not, and their sizes are private,
+        so nothing here counts one.
+
+        Returns:
+            None if nobody declared a number.
+        """
+        declared = self.clients[client].records
+        small = self.partition.small
+        if declared is None and small and small.client == client:
+            declared = small.train_records
+        if declared is not None:
+            return declared
+        each = self.partition.records_per_client
+        total = self.profiles[dataset].records
+        if each is None and total is not None:
+            each = total / len(self.partition.clients)
+        if each is None:
+            return None
+        held_back = self.partition.validation_fraction + self.partition.test_fraction
+        return max(1, round(each * (1 - held_back)))
+
 
 def _with_layers(block: Block, layers: list[Layer], path: tuple[str, ...], owner: str) -> Block:
     """Returns a block under each layer of overrides in turn.

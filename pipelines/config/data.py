@@ -93,12 +93,26 @@ class Privacy(Block):
 
 
 class Client(Block):
-    """Holds a client's budget for each release, and its cap for all of them together."""
+    """Holds a client's budget for each release, and its cap for all of them together.
+
+    Attributes:
+        records: About how many records it trains on, as it wants everybody to know. None: it says
+            nothing. It is never counted from its shard, whose size is private.
+    """
 
     epsilon: Epsilon
     delta: Delta | None = None
     lifetime_epsilon: Epsilon | None = None
     lifetime_delta: Delta | None = None
+    records: Records | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent_records(self, handler: Callable[[Block], dict]) -> dict:
+        # stored runs are found by this block, and those that declare none have no such key
+        content = handler(self)
+        if self.records is None:
+            content.pop("records", None)
+        return content
 
 
 class Quality(Block):
@@ -218,6 +232,8 @@ class Profile(Block):
 
     Attributes:
         source: A name that `pipelines.datasets.sources` knows.
+        records: About how many records there are to deal to the clients, where that is public. Of
+            a published data set everybody knows it. None: it is nobody's business.
         public_fraction: The share of images that is declared public. None stands for
             `prepare.public_fraction` if the source is public, and for 0 if the images are a user's.
         encoder: What the network `encoder` computes its features with, or None.
@@ -234,6 +250,7 @@ class Profile(Block):
     encoder: Encoder | None = None
     augmentation: Augmentation | None = None
     images: number(int, "[4, 1e6]")
+    records: Records | None = None
     public_fraction: Fraction | None = None
     training: dict[Name, dict] = Field(default_factory=dict)
     synthesis: dict[Name, dict] = Field(default_factory=dict)

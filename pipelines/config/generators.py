@@ -5,7 +5,7 @@ A new generator is a class here and its line in `Synthesis`.
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.data import Augmentation
@@ -19,6 +19,7 @@ from pipelines.config.values import (
     Part,
     Positive,
     Rate,
+    Records,
     Share,
     Width,
     number,
@@ -28,10 +29,51 @@ TeacherNetwork = Literal["mlp", "compact", "paper"]
 GeneratorNetwork = Literal["mlp", "paper", "conv"]
 
 
-class Datalens(Block):
-    """Holds the settings of DataLens: teachers vote on compressed gradients."""
+# The `teachers` that stand for as many as follow from public numbers.
+AUTO = "auto"
 
-    teachers: Count
+
+def _teachers(value: object) -> object:
+    fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
+    if value != AUTO and not fine:
+        rule = f"an int in [1, 1e6], or {AUTO!r}"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return value
+
+
+class TeachersRule(Block):
+    """Says how many teachers `auto` takes, from the budget and a public number of records.
+
+    Attributes:
+        noise: The sigma / N to reach, with as few teachers as reach it.
+        least_records: The fewest records of a teacher, on average.
+        most_records: The most records of a teacher, on average.
+        most_teachers: The most teachers, which bounds memory and time.
+    """
+
+    noise: Factor
+    least_records: Records
+    most_records: Records
+    most_teachers: Count
+
+    @model_validator(mode="after")
+    def _least_before_most(self):
+        if self.least_records > self.most_records:
+            rule = "a mapping whose 'least_records' is at most its 'most_records'"
+            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        return self
+
+
+class Datalens(Block):
+    """Holds the settings of DataLens: teachers vote on compressed gradients.
+
+    Attributes:
+        teachers: N, or `auto`: as many as `teachers_rule` says.
+        teachers_rule: Read where `teachers` is `auto`.
+    """
+
+    teachers: Annotated[int | Literal["auto"], BeforeValidator(_teachers)]
+    teachers_rule: TeachersRule | None = None
     teacher_network: TeacherNetwork
     generator_network: GeneratorNetwork
     steps: Count
@@ -53,6 +95,13 @@ class Datalens(Block):
     teacher_hidden: Width
     latent: Width
     weak_plan: Literal["refuse", "warn"] = "refuse"
+
+    @model_validator(mode="after")
+    def _automatic_by_a_rule(self):
+        if self.teachers == AUTO and self.teachers_rule is None:
+            rule = f"a mapping with 'teachers_rule', which says what teachers {AUTO!r} is"
+            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        return self
 
 
 class LowEpsilon(Block):

@@ -56,6 +56,9 @@ class Space:
         channels: The number of channels.
         classes: The declared number of classes.
         encoder: The frozen network that the profile names, or None.
+        records: About how many records the client trains on, as somebody declared it. None: nobody
+            did. Only a plan may read it. It is no fact about a release but through what a plan
+            makes of it, so the ledger does not enter it.
     """
 
     height: int
@@ -63,6 +66,7 @@ class Space:
     channels: int
     classes: int
     encoder: Encoder | None = None
+    records: int | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:

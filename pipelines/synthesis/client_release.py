@@ -47,7 +47,8 @@ class ClientRelease:
             UserError: The plan can only make noise and is to be refused, or is impossible.
         """
         settings = self.params.generator(self.dataset, self.generator)
-        space = release.public_space(self.params.profiles[self.dataset])
+        records = self.params.public_records(self.dataset, self.client)
+        space = release.public_space(self.params.profiles[self.dataset], records)
         return self.module.plan(settings, Budget(*self.params.budget(self.client)), space)
 
     @property

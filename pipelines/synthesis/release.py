@@ -20,9 +20,15 @@ from pipelines.synthesis import base
 from pipelines.synthesis.base import Plan, Space
 
 
-def public_space(profile: Profile) -> Space:
-    """Returns the shape, the number of classes and the encoder that a profile declares."""
-    return Space(*profile.shape, profile.classes, profile.encoder)
+def public_space(profile: Profile, records: int | None = None) -> Space:
+    """Returns the shape, the number of classes and the encoder that a profile declares.
+
+    Args:
+        profile: The profile of the data set.
+        records: About how many records the client trains on, a public number, or None. The size of
+            a shard is private and must not stand here.
+    """
+    return Space(*profile.shape, profile.classes, profile.encoder, records)
 
 
 def announce(plan: Plan, name: str, generators: int) -> None:
@@ -84,6 +90,8 @@ def entry(
     space = asdict(plan.space)
     # what is used of an encoder is in the details
     del space["encoder"]
+    # what a plan makes of records stands in the details
+    del space["records"]
     parameters = {
         "epsilon": statement.epsilon,
         "delta": statement.delta,

@@ -26,7 +26,7 @@ def params(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_a_rehearsal_has_the_noise_per_teacher_of_the_real_run_and_claims_nothing(params, epsilon):
-    settings, budget = params.generator("mnist", "datalens"), Budget(epsilon, 1e-5)
+    settings, budget = datalens_ablation.shipped_settings(params), Budget(epsilon, 1e-5)
     space = release.public_space(params.profiles["mnist"])
     plan = datalens_ablation.rehearsed(settings, budget, space)
     real = (
@@ -42,7 +42,7 @@ def test_a_rehearsal_has_the_noise_per_teacher_of_the_real_run_and_claims_nothin
 
 @pytest.mark.parametrize("option", datalens_ablation.OPTIONS)
 def test_every_option_but_the_shipped_one_changes_a_valid_setting(params, option):
-    base = params.generator("mnist", "datalens")
+    base = datalens_ablation.shipped_settings(params)
     settings, epsilon = datalens_ablation.asked(base, datalens_ablation.OPTIONS[option])
     assert Datalens.model_validate(settings.model_dump()) == settings
     assert (settings == base and epsilon == 10.0) == (option == "shipped")
@@ -59,7 +59,7 @@ def test_validation_images_are_no_teachers(monkeypatch, params):
     monkeypatch.setattr(
         datalens_ablation, "scores", lambda _, held: seen.update(held=held.ids) or {"accuracy": 0.0}
     )
-    settings = params.generator("mnist", "datalens")
+    settings = datalens_ablation.shipped_settings(params)
     datalens_ablation.measure(params, settings, 10.0, 0, train)
     each = datalens_ablation.RECORDS / settings.teachers
     assert len(seen["teachers"]) == round(each * datalens_ablation.TEACHERS)
@@ -77,7 +77,7 @@ def test_a_row_is_measured_once_and_anew_under_other_settings(monkeypatch, param
         return {"sigma_over_N": 0.1, "accuracy": 0.5, "cpu_seconds": 1.0}
 
     monkeypatch.setattr(datalens_ablation, "measure", measure)
-    base, key = params.generator("mnist", "datalens"), {"option": "shipped", "seed": 0}
+    base, key = datalens_ablation.shipped_settings(params), {"option": "shipped", "seed": 0}
     for settings in (base, base, base.model_copy(update={"latent": 3})):
         datalens_ablation._add(params, settings, key, None)
     assert [settings.latent for settings in calls] == [base.latent, 3]

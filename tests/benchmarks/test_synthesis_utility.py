@@ -69,3 +69,26 @@ def test_the_best_private_classifier_is_named_and_non_private_ones_are_not():
     ]
     found = {"best private, mnist 12000 epsilon 10": "0.9500, the classifier of dp_teacher"}
     assert synthesis_utility.best(rows) == found
+
+
+def test_a_number_of_teachers_and_auto_that_comes_to_it_are_one_cell(params, measured):
+    key = {**KEY, "generator": "datalens"}
+    synthesis_utility._add(params, key, 0, None, None)
+    (line,) = common.kept("synthesis_utility")
+    teachers = line["settings"]["generator"]["teachers"]
+    assert teachers == synthesis_utility.planned(params, key).settings.teachers
+    profile = params.profiles["mnist"]
+    named = {**profile.synthesis["datalens"], "teachers": teachers}
+    other = profile.model_copy(update={"synthesis": {**profile.synthesis, "datalens": named}})
+    changed = params.model_copy(update={"profiles": {**params.profiles, "mnist": other}})
+    synthesis_utility._add(changed, key, 0, None, None)
+    assert len(measured) == 1
+
+
+def test_the_teachers_of_a_cell_follow_its_records_and_its_budget(params):
+    def count(records, epsilon):
+        key = {**KEY, "generator": "datalens", "records": records, "epsilon": epsilon}
+        return synthesis_utility.planned(params, key).settings.teachers
+
+    assert count(60_000, 1.0) > count(60_000, 10.0) > count(12_000, 10.0)
+    assert count(60_000, None) <= count(60_000, 10.0)

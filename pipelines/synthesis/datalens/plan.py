@@ -1,11 +1,12 @@
-"""Plans `datalens`: the noise for its steps, and whether they can teach anything.
+"""Plans `datalens`: the number of teachers, the noise, and whether they can teach anything.
 
-Only parameters are read.
+Only parameters are read, and a number of records that somebody declared public. N must not follow
+from the size of a shard: the release shows N, and one record more or less changes that size.
 """
 
 import math
 
-from pipelines.config.generators import Datalens
+from pipelines.config.generators import AUTO, Datalens, TeachersRule
 from pipelines.config.places import file_of
 from pipelines.config.values import mistake
 from pipelines.errors import UserError
@@ -56,18 +57,20 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
 
     Raises:
         UserError: `top_k` exceeds the pixels of an image, `batch` is too small for the generator's
-            batch norm, or the plan is weak and `weak_plan` is `refuse`.
+            batch norm, `teachers` is `auto` and no number of records is declared, or the plan is
+            weak and `weak_plan` is `refuse`.
     """
     pixels = math.prod(space.shape)
     _check(settings, pixels)
-    sensitivity = votes.sensitivity(top_k=settings.top_k, batch=settings.batch)
-    sigma = sensitivity * math.sqrt(settings.steps) / budget.mu if budget.private else 0.0
+    asked = settings
+    settings = with_number_of_teachers(asked, budget, space)
+    sigma = _sigma(settings, budget)
     ratio = sigma / settings.teachers
     affordable = _affordable(settings, budget)
     draws = settings.steps * settings.batch * pixels
     weak = _weakness(ratio, affordable)
     details = {
-        "sensitivity": sensitivity,
+        "sensitivity": _sensitivity(settings),
         "sigma": sigma,
         "N": settings.teachers,
         "k": settings.top_k,
@@ -77,13 +80,14 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         "steps_affordable_at_sigma_N_1": affordable,
         "lattice_steps_per_vote": lattice(budget, sigma=sigma or 1.0, draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
-        # it shapes no release
-        "settings": settings.model_dump(exclude={"weak_plan"}),
+        # these shape no release; the rule does by the number of teachers, which stands here
+        "settings": settings.model_dump(exclude={"weak_plan", "teachers_rule"}),
         "labels": "uniform over the declared classes",
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)
     line = (
-        f"datalens: {settings.steps} steps at sigma/N = {ratio:.2f}; "
+        f"datalens: {_chosen(asked, settings, space)}{settings.steps} steps at "
+        f"sigma/N = {ratio:.2f}; "
         f"at sigma/N = 1 the budget buys {affordable} steps"
     )
     if weak and settings.weak_plan == "refuse":
@@ -92,6 +96,75 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
             f"({file_of('synthesis.datalens.weak_plan')})"
         )
     return Plan(settings, space, statement, weak, (line,))
+
+
+def with_number_of_teachers(settings: Datalens, budget: Budget, space: Space) -> Datalens:
+    """Returns the settings with a number of teachers where they say `auto`.
+
+    Args:
+        settings: The settings of `synthesis.datalens`.
+        budget: The budget of all steps.
+        space: What is public about the images, the number of records among it.
+
+    Raises:
+        UserError: They say `auto`, and no number of records is declared.
+    """
+    if settings.teachers != AUTO:
+        return settings
+    if space.records is None:
+        rule = (
+            "a number where no `records` are declared, by the data set's profile or the client's "
+            "block: the size of a shard is private"
+        )
+        raise mistake("synthesis.datalens.teachers", AUTO, rule)
+    sigma = _sigma(settings, budget)
+    count = number_of_teachers(settings.teachers_rule, sigma, space.records)
+    return settings.model_copy(update={"teachers": count})
+
+
+def number_of_teachers(rule: TeachersRule, sigma: float, records: int) -> int:
+    """Returns as few teachers as bring sigma / N down to what the rule asks for.
+
+    Bounds on the records of each teacher come before that, and the most teachers before all.
+
+    Args:
+        rule: The rule.
+        sigma: The noise of a sum of votes.
+        records: The public number of records.
+
+    Example:
+        >>> rule = TeachersRule(noise=0.4, least_records=15, most_records=60, most_teachers=4000)
+        >>> number_of_teachers(rule, sigma=1670.0, records=60_000)
+        4000
+        >>> number_of_teachers(rule, sigma=224.0, records=60_000)
+        1000
+    """
+    quiet = math.ceil(sigma / rule.noise)
+    fewest = records // rule.most_records
+    most = min(records // rule.least_records, rule.most_teachers)
+    return max(1, min(max(quiet, fewest), most))
+
+
+def _sensitivity(settings: Datalens) -> float:
+    return votes.sensitivity(top_k=settings.top_k, batch=settings.batch)
+
+
+def _sigma(settings: Datalens, budget: Budget) -> float:
+    """Returns the noise of each step, of which all steps spend the budget whole."""
+    if not budget.private:
+        return 0.0
+    return _sensitivity(settings) * math.sqrt(settings.steps) / budget.mu
+
+
+def _chosen(asked: Datalens, settings: Datalens, space: Space) -> str:
+    """Returns a phrase on how many teachers `auto` takes, empty if the user named a number."""
+    if asked.teachers != AUTO:
+        return ""
+    each = space.records / settings.teachers
+    return (
+        f"{settings.teachers} teachers, {each:.0f} records each if the public number of "
+        f"{space.records} holds; "
+    )
 
 
 def _check(settings: Datalens, pixels: int) -> None:

@@ -119,3 +119,53 @@ def test_a_small_client_is_refused_where_each_record_stays_with_its_owner():
         "The 'small' parameter of partition must be null with scheme 'natural', which takes no record"
     )
     assert line.endswith("instead. (params.yaml)")
+
+
+def test_a_client_s_public_number_of_records_is_an_equal_share_of_the_declared_ones():
+    content = shipped()
+    content["partition"] |= {"small": None, "validation_fraction": 0.1, "test_fraction": 0.15}
+    params = load(content)
+    assert params.public_records("mnist", "c0") == params.public_records("mnist", "c1") == 22_500
+    content["partition"]["records_per_client"] = 1000
+    assert load(content).public_records("mnist", "c0") == 750
+    content["clients"]["c0"]["records"] = 5000
+    params = load(content)
+    assert [params.public_records("mnist", name) for name in ("c0", "c1")] == [5000, 750]
+
+
+def test_the_small_client_s_public_number_of_records_is_what_it_keeps():
+    assert load(shipped()).public_records("mnist", "c1") == 40
+
+
+def test_nobody_s_number_of_records_is_public_unless_somebody_declares_it():
+    content = shipped()
+    content["partition"]["small"] = None
+    assert load(content).public_records("my_npz", "c0") is None
+    content["clients"]["c0"]["records"] = 300
+    assert load(content).public_records("my_npz", "c0") == 300
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, "many", None, True, [1]])
+def test_teachers_are_auto_or_a_number(bad):
+    content = shipped()
+    content["synthesis"]["datalens"]["teachers"] = bad
+    line = mistakes(content)[0]
+    assert line.startswith(
+        "The 'teachers' parameter of synthesis.datalens must be an int in [1, 1e6], or 'auto'."
+    )
+
+
+def test_auto_needs_a_rule_whose_bounds_agree():
+    content = shipped()
+    content["synthesis"]["datalens"]["teachers_rule"] |= {"least_records": 9, "most_records": 8}
+    assert "'least_records' is at most its 'most_records'" in mistakes(content)[0]
+    content["synthesis"]["datalens"]["teachers_rule"] = None
+    assert "'teachers_rule'" in mistakes(content)[0]
+
+
+def test_a_client_that_declares_no_records_is_stored_as_before_one_could():
+    """Kept runs of experiments are found by a digest of this block."""
+    content = shipped()
+    assert "records" not in load(content).clients["c0"].model_dump()
+    content["clients"]["c0"]["records"] = 300
+    assert load(content).clients["c0"].model_dump()["records"] == 300

@@ -1,6 +1,7 @@
 """Tests a fitted generator on disk: whole, readable, and with a guarantee no better than its noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,9 +103,20 @@ def test_announce_names_the_price_and_the_weakness(capsys, plan):
     assert f"all 2 generators are handed out: epsilon {both:.3f}" in out
 
 
+def test_a_declared_number_of_records_is_no_fact_about_a_release(plan):
+    made = plan(3.0)
+    declared = replace(made, space=replace(made.space, records=300))
+    entries = [
+        release.entry(*MECHANISM, one, one.statement, data="d", seed=0) for one in (made, declared)
+    ]
+    assert entries[0].parameters == entries[1].parameters
+    assert "records" not in entries[0].parameters["space"]
+
+
 def test_public_space_is_the_profile_s():
     profile = Profile(
         source="npz", shape=[4, 5, 3], classes=7, licence="", classifier="mlp", augmentation=None,
         images=9, public_fraction=None, training={}, synthesis={},
     )  # fmt: skip
     assert release.public_space(profile) == Space(4, 5, 3, 7)
+    assert release.public_space(profile, 300) == Space(4, 5, 3, 7, records=300)

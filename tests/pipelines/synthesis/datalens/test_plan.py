@@ -7,16 +7,19 @@ from blocks import DATALENS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.config.generators import Datalens
+from pipelines.config.generators import Datalens, TeachersRule
 from pipelines.errors import UserError
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis.base import Space
 from pipelines.synthesis.datalens import generator as datalens
+from pipelines.synthesis.datalens.plan import number_of_teachers
 
 BASE = {**DATALENS, "teachers": 1000, "steps": 100, "batch": 10, "top_k": 50}
 BUDGET = Budget(10.0, 1e-5)
 MNIST = Space(28, 28, 1, 10)
+RULE = TeachersRule(noise=0.4, least_records=15, most_records=60, most_teachers=4000)
+AUTO = {**BASE, "teachers": "auto", "teachers_rule": RULE.model_dump()}
 
 
 @settings(deadline=None, max_examples=40)
@@ -147,3 +150,60 @@ def test_the_papers_accountant_is_printed_and_is_never_the_claim():
     statement = datalens.plan(Datalens(**BASE), Budget(3.0, 1e-5), MNIST).statement
     assert statement.epsilon == 3.0
     assert statement.details["epsilon_by_the_papers_accountant"] > 3.0
+
+
+@pytest.mark.parametrize(
+    "sigma, records, teachers",
+    [
+        (1670.0, 60_000, 4000),  # 4,175 are quiet enough, and memory holds 4,000
+        (224.0, 60_000, 1000),  # 560 are quiet enough, but a teacher has 60 records at most
+        (224.0, 12_000, 560),  # as few as are quiet enough
+        (1670.0, 12_000, 800),  # none is quiet enough with 15 records each
+        (0.0, 12_000, 200),  # no noise
+        (224.0, 14, 1),  # never none
+        (1e9, 10**8, 4000),
+    ],
+)
+def test_the_number_of_teachers_golden_values(sigma, records, teachers):
+    assert number_of_teachers(RULE, sigma, records) == teachers
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sigma=st.floats(0, 1e5),
+    more=st.floats(0, 1e5),
+    records=st.integers(60, 10**7),
+    extra=st.integers(0, 10**6),
+)
+def test_more_noise_or_more_records_never_mean_fewer_teachers(sigma, more, records, extra):
+    count = number_of_teachers(RULE, sigma, records)
+    assert count <= number_of_teachers(RULE, sigma + more, records)
+    assert count <= number_of_teachers(RULE, sigma, records + extra)
+    assert 1 <= count <= RULE.most_teachers and records / count >= RULE.least_records
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, math.inf])
+def test_auto_is_the_same_release_as_the_number_that_it_comes_to(epsilon):
+    """The ledger knows a release by its number of teachers, and not by how that was found."""
+    budget = Budget(epsilon, 1e-5)
+    space = Space(28, 28, 1, 10, records=12_000)
+    found = datalens.plan(Datalens(**AUTO), budget, space)
+    named = datalens.plan(Datalens(**{**BASE, "teachers": found.settings.teachers}), budget, MNIST)
+    assert found.statement == named.statement
+    assert found.weak == named.weak
+
+
+def test_auto_tells_how_many_teachers_it_takes():
+    space = Space(28, 28, 1, 10, records=60_000)
+    (line,) = datalens.plan(Datalens(**AUTO), BUDGET, space).lines
+    assert "1000 teachers, 60 records each if the public number of 60000 holds" in line
+    (line,) = datalens.plan(Datalens(**BASE), BUDGET, space).lines
+    assert "teachers" not in line
+
+
+def test_auto_without_a_public_number_of_records_is_one_sentence():
+    with pytest.raises(
+        UserError,
+        match=r"'teachers' parameter of synthesis\.datalens must be a number .*Got 'auto'",
+    ):
+        datalens.plan(Datalens(**AUTO), BUDGET, MNIST)
