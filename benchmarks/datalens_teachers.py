@@ -3,9 +3,9 @@
     python -m benchmarks.datalens_teachers --images ../shared/datasets     # one CPU-minute per row
 
 The rule of `teachers: auto` rests on these rows and on those of `datalens_ablation`
-(`teachers_rule` in settings/generators.yaml). A client has a public number n of records. With r records for each teacher there are N = n / r
-teachers, and the noise over a unanimous vote is sigma / N. Fewer records make a worse teacher and
-less noise over the same budget.
+(`teachers_rule` in settings/generators.yaml). A client has a budget and a public number n of
+records. With r records for each teacher there are N = n / r teachers, and the noise over a
+unanimous vote is sigma / N. Fewer records make a worse teacher and less noise.
 
 Rehearsals are those of `datalens_ablation`: few teachers, r records each, and noise scaled to the
 sigma / N of all. They validate on training images that no teacher holds, and read no test image.
