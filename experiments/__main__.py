@@ -5,10 +5,12 @@ The two studies are `roads` and `newcomers`. Each experiment is one command:
     python -m experiments table2 --datasets mnist --seeds 0 --images ../archives
     make table2 ARGS="--datasets mnist --seeds 0 --generators dp_moments"
 
-Each run is one `dvc exp run` in the workspace, one after the other. A table of 28x28 images takes
-a day or more on two cores. When a run is done, its figures are stored in experiments/results. Only
-runs that are missing there, or that were measured under other parameters, run again. After a
-change of code, remove the experiment's file there.
+    python -m experiments compare workspace NAME    (scores of your own runs, side by side)
+
+Each run of an experiment is one `dvc exp run` in the workspace, one after the other. A table of
+28x28 images takes a day or more on two cores. When a run is done, its figures are stored in
+experiments/results. Only runs that are missing there, or that were measured under other parameters,
+run again. After a change of code, remove the experiment's file there.
 
 Then NAME.csv, NAME.md and NAME.png are written from all runs stored under today's parameters.
 Figure 3 is the picture of Table V. The parameter files must be committed; they are restored after
@@ -22,10 +24,11 @@ nothing. Private data is refused, unless --publish-private says that it is meant
 
 import argparse
 import signal
+import sys
 
 from tqdm import tqdm
 
-from experiments import catalogue, parameters, runner, store
+from experiments import catalogue, compare, parameters, runner, store
 from experiments.plans import PRIVATE, STORES, Request
 from experiments.summaries import by
 from pipelines import config
@@ -44,6 +47,11 @@ def main() -> None:
         SystemExit: The command line, the parameters or a run are refused; it says why in a
             sentence.
     """
+    if sys.argv[1:2] == ["compare"]:
+        # a reader that has seen enough, such as `head`, is no error; a run must not end so
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        compare.main(sys.argv[2:])
+        return
     given = _parser().parse_args()
     with told_in_a_sentence(interrupted=INTERRUPTED):
         params = config.load()

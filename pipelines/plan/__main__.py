@@ -8,6 +8,7 @@ file is written.
 """
 
 import argparse
+import signal
 import sys
 
 from pipelines import config, release_totals, releases
@@ -78,4 +79,6 @@ def _ledgers(params: Params, dataset: str) -> dict[str, Ledger]:
 
 
 if __name__ == "__main__":
+    # a reader that has seen enough, such as `head`, is no error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     main()
