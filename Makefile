@@ -20,6 +20,7 @@ setup: .venv/installed
 # the last line corrects DVC's own, which no setting of it changes
 repro: setup
 	@python -m pipelines.config && python -m pipelines.datasets.raw_files && python -m pipelines.recover && dvc repro && \
+	  python -m pipelines.plan.spent && \
 	  echo "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' asks nobody."
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover

@@ -28,6 +28,12 @@ class Total:
     is_above_cap: bool
     in_words: str
 
+    @property
+    def standing(self) -> str:
+        """Returns a phrase on what was spent of what cap."""
+        cap = "no cap" if self.cap is None else f"of a cap of {self.cap:g}"
+        return f"epsilon {self.in_words} at delta {self.delta:g} so far, {cap}"
+
 
 def after(ledger: Ledger, costs: Sequence[dict] = ()) -> Total:
     """Returns the total of what a ledger holds, together with costs that are not entered.
@@ -35,6 +41,9 @@ def after(ledger: Ledger, costs: Sequence[dict] = ()) -> Total:
     Args:
         ledger: The client's ledger.
         costs: Of the releases that are to come.
+
+    Raises:
+        LedgerError: The ledger was tampered with.
     """
     cap = ledger.lifetime_epsilon
     delta = ledger.delta if cap is None else ledger.cap_delta()

@@ -71,7 +71,7 @@ def statement(params: Params, dataset: str, client: str, fingerprint: str) -> di
     Raises:
         UserError: The ledger knows no such closed release, or was tampered with.
     """
-    with _as_user_error():
+    with as_user_error():
         return ledger_of(params, dataset, client).statement(fingerprint)
 
 
@@ -86,7 +86,7 @@ def summary(params: Params, dataset: str, client: str) -> dict:
     Raises:
         UserError: The ledger was tampered with.
     """
-    with _as_user_error():
+    with as_user_error():
         return ledger_of(params, dataset, client).summary()
 
 
@@ -106,7 +106,7 @@ def closed_by_public_name(params: Params, dataset: str, client: str) -> dict[str
     Raises:
         UserError: The ledger was tampered with.
     """
-    with _as_user_error():
+    with as_user_error():
         entries = ledger_of(params, dataset, client).closed()
     by_name = {}
     for place, entry in enumerate(entries):
@@ -143,7 +143,7 @@ def match_recorded(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> 
         UserError: A ledger was tampered with.
     """
     known = {}
-    with _as_user_error():
+    with as_user_error():
         for client, release in releases.items():
             known[client] = ledgers[client].recognised(release)
     # a joint release is one thing: what only some ledgers know was another
@@ -174,7 +174,7 @@ def make_once(
     """
     releases = match_recorded(ledgers, releases)
     store = release_store.folder_of(ledgers, releases)
-    with _as_user_error(), contextlib.ExitStack() as locks:
+    with as_user_error(), contextlib.ExitStack() as locks:
         # 1. one process makes it
         for client in sorted(releases):
             locks.enter_context(ledgers[client].making())
@@ -211,7 +211,7 @@ def enter_as_made(ledger: Ledger, release: Release) -> None:
     Raises:
         UserError: The ledger refuses. Nothing was spent then.
     """
-    with _as_user_error():
+    with as_user_error():
         ledger.open(release)
         ledger.close(release.fingerprint)
 
@@ -270,7 +270,7 @@ def _check_store(store: Path, was_made: bool) -> None:
 
 
 @contextlib.contextmanager
-def _as_user_error() -> Iterator[None]:
+def as_user_error() -> Iterator[None]:
     """Turns a ledger's refusal into an error that the user reads as one sentence."""
     try:
         yield

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("command", nargs="?", choices=["remaining"])
     options = parser.parse_args(arguments)
-    with told_in_a_sentence(), public_basis.storing_nothing():
+    with told_in_a_sentence(), releases.as_user_error(), public_basis.storing_nothing():
         params = config.load()
         if options.command == "remaining":
             _remaining(params)

@@ -23,7 +23,7 @@ def lines(dataset: str, rows: Sequence[Row], totals: dict[str, Total]) -> list[s
     blocks = {}
     for client, total in totals.items():
         own = [row for row in rows if row.client == client]
-        blocks[client] = "\n".join([_standing(total), *table(own)])
+        blocks[client] = "\n".join([total.standing, *table(own)])
     return [f"{dataset}, {block}" for block in words.by_client(blocks)]
 
 
@@ -72,9 +72,3 @@ def _refusal(dataset: str, rows: Sequence[Row]) -> list[str]:
     if refused:
         written.append(f"`dvc repro` would end there, at {refused[0].stage}.")
     return written
-
-
-def _standing(total: Total) -> str:
-    """Returns what a client has spent of what cap."""
-    cap = "no cap" if total.cap is None else f"of a cap of {total.cap:g}"
-    return f"epsilon {total.in_words} at delta {total.delta:g} so far, {cap}"

@@ -81,21 +81,14 @@ def lines(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[str]
     blocks = {}
     for client, ledger in capped.items():
         own = {kind.name: kind.counts[client] for kind in kinds}
-        blocks[client] = "\n".join([_standing(ledger), *_table(own)])
+        standing = f"{release_totals.after(ledger).standing}; room for"
+        blocks[client] = "\n".join([standing, *_table(own)])
     written += [f"{dataset}, {block}" for block in words.by_client(blocks)]
     joint = {kind.name: min(kind.counts.values()) for kind in kinds if kind.is_joint}
     if joint and len(ledgers) > 1:
         told = [f"{name} {_number(count)}" for name, count in joint.items()]
         written.append(f"A joint run needs room at every client: {', '.join(told)}.")
     return written
-
-
-def _standing(ledger: Ledger) -> str:
-    total = release_totals.after(ledger)
-    return (
-        f"epsilon {total.in_words} at delta {total.delta:g} so far, of a cap of {total.cap:g}; "
-        "room for"
-    )
 
 
 def _table(counts: dict[str, int]) -> list[str]:
