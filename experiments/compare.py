@@ -19,11 +19,9 @@ from pipelines.reporting.findings import marked
 from pipelines.reporting.formatting import bound, number
 
 HEADS = ("own test part", "everybody's", "worst client", "epsilon")
-LEGEND = (
-    "Accuracies at home, after fine-tuning. own test part: the mean over clients; everybody's: the "
-    "same models on the global test set, without the client's own class shares. epsilon: the "
-    "largest of a client's release."
-)
+LEGEND = """\
+Accuracies at home, after fine-tuning. own test part: the mean over clients. everybody's: the same
+models on the global test set, without a client's own class shares. epsilon: the largest of a release."""
 
 
 @dataclass(frozen=True)
