@@ -4,15 +4,18 @@
     python -m benchmarks.dp_head --datasets mnist --sizes 12000 --epsilons 1 --seeds 0
     python -m benchmarks.dp_head --datasets cifar10 --images raw --sizes 60000 --epsilons 1 3 10
     python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 10000 --epsilons 1 10
+    python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 60000 \
+        --epsilons 3 --clients 5 --clients-epsilon 3
 
 With `--network encoder` the head is on the features of the frozen network that the profile names. Its
 weights were trained on public images.
 
 An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
-goes into the head (`dp_head` with `head_share` 1). Of ten clients each has 6,000 records of two or
-three classes, adds noise of its own, and answers a round a step (`dpsgd_head`). Settings are the
-shipped ones. They were found on training images that lie outside the client. Noise comes from the
-operating system. The last iterate's average is tested once, on the whole test set.
+goes into the head (`dp_head` with `head_share` 1). Where clients train together, each adds noise of
+its own, and answers a round a step (`dpsgd_head`). Ten have two pieces each of the records sorted by
+label. Five have label skew (Dirichlet 0.5). Settings are the shipped ones. They were found on training
+images that lie outside the client. Noise comes from the operating system. The last iterate's average is
+tested once, on the whole test set.
 
 `cpu_seconds` are those of one client: its features, and the release. The public basis is made once
 on a machine, and is not part of it. Cells that are stored under the same settings are not measured
@@ -30,7 +33,8 @@ import numpy as np
 
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
 from pipelines import config, seeds
-from pipelines.config.data import ON_FIXED_FEATURES
+from pipelines.config.data import ON_FIXED_FEATURES, Partition
+from pipelines.datasets import partition_schemes
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd_head
 from pipelines.federation.core import rounds
@@ -47,11 +51,12 @@ DATASETS = ("mnist", "fashion_mnist")
 OTHERS = ("cifar10",)
 SIZES = (300, 1_000, 3_000, 12_000, 60_000)
 EPSILONS = (0.2, 1.0, 2.0, 3.0, 10.0)
-# clients that train together, and the epsilon of each
-TOGETHER = 10
-TOGETHER_EPSILON = 2.0
-# pieces of the records sorted by label that each of them has
+# numbers of clients that train together: with label skew, and with pieces of sorted records
+SKEWED = 5
+SORTED = 10
+# pieces of the records sorted by label that each of the latter has
 PIECES = 2
+ALPHA = 0.5
 HIDDEN = ("settings", "runs")
 
 
@@ -96,7 +101,7 @@ def measured(data: Data, key: dict, seed: int) -> dict:
         records = data.train[np.sort(rng.permutation(len(data.train))[: key["records"]])]
         head, seconds = alone(data, records, key["epsilon"])
     else:
-        head, seconds = together(data, dealt(data.train, rng), key["epsilon"])
+        head, seconds = together(data, dealt(data.train, key["clients"], rng), key["epsilon"])
     return {"seed": seed, "accuracy": data.accuracy(head), "cpu_seconds": seconds}
 
 
@@ -126,16 +131,16 @@ def seconds_of_features(records: Images, fixed: Fixed) -> float:
     return seconds
 
 
-def dealt(train: Images, rng: np.random.Generator) -> dict[str, Images]:
-    """Deals all records to the clients: pieces of the records sorted by label."""
-    order = np.argsort(train.labels, kind="stable")
-    pieces = np.array_split(order, TOGETHER * PIECES)
-    owners = rng.permutation(TOGETHER * PIECES) % TOGETHER
-    clients = {}
-    for client in range(TOGETHER):
-        rows = [piece for piece, owner in zip(pieces, owners) if owner == client]
-        clients[f"c{client}"] = train[np.concatenate(rows)]
-    return clients
+def dealt(train: Images, count: int, rng: np.random.Generator) -> dict[str, Images]:
+    """Deals all records to so many clients, SKEWED or SORTED."""
+    names = [f"c{number}" for number in range(count)]
+    if count == SKEWED:
+        settings = Partition.model_construct(clients=names, alpha=ALPHA)
+        parts = next(partition_schemes.dirichlet(train.labels, settings, rng))
+    else:
+        settings = Partition.model_construct(clients=names, shards_per_client=PIECES)
+        parts = next(partition_schemes.label_shards(train.labels, settings, rng))
+    return {name: train[rows] for name, rows in zip(names, parts)}
 
 
 def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np.ndarray, float]:
@@ -180,8 +185,8 @@ def wanted(arguments: argparse.Namespace, dataset: str, available: int) -> list[
             key = {"dataset": dataset, "records": min(records, available)}
             key |= {"epsilon": epsilon, "clients": 1, "network": arguments.network}
             keys.append(key)
-    if max(SIZES) in arguments.sizes and TOGETHER_EPSILON in arguments.epsilons:
-        keys.append({**key, "epsilon": TOGETHER_EPSILON, "clients": TOGETHER})
+    for clients in arguments.clients if max(SIZES) in arguments.sizes else ():
+        keys.append({**key, "epsilon": arguments.clients_epsilon, "clients": clients})
     return keys
 
 
@@ -242,6 +247,10 @@ def main() -> None:
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument(
+        "--clients", nargs="*", type=int, default=[SORTED], choices=(SKEWED, SORTED)
+    )
+    parser.add_argument("--clients-epsilon", type=float, default=2.0)
     parser.add_argument("--network", default="scatter", choices=ON_FIXED_FEATURES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()

@@ -25,17 +25,21 @@ def elsewhere(monkeypatch, tmp_path):
     monkeypatch.setattr(linear_head, "FEATURES", tmp_path / "features")
 
 
-def test_each_record_is_dealt_once_and_clients_have_few_classes():
-    train = images(2000)
-    clients = dp_head.dealt(train, np.random.default_rng(0))
-    assert len(clients) == dp_head.TOGETHER
+@pytest.mark.parametrize("count", [dp_head.SKEWED, dp_head.SORTED])
+def test_each_record_is_dealt_once(count):
+    clients = dp_head.dealt(images(2000), count, np.random.default_rng(0))
+    assert len(clients) == count
     owned = np.concatenate([records.ids for records in clients.values()])
     assert sorted(owned) == list(range(2000))
+
+
+def test_sorted_pieces_leave_a_client_few_classes():
+    clients = dp_head.dealt(images(2000), dp_head.SORTED, np.random.default_rng(0))
     assert all(len(set(records.labels)) <= 4 for records in clients.values())
 
 
 @pytest.mark.parametrize("network", ON_FIXED_FEATURES)
-@pytest.mark.parametrize("clients", [1, dp_head.TOGETHER])
+@pytest.mark.parametrize("clients", [1, dp_head.SKEWED, dp_head.SORTED])
 def test_a_run_has_its_accuracy_and_a_clients_seconds(clients, network):
     params = config.load()
     profile = params.profiles["digits"].model_copy(update={"encoder": ENCODER})
