@@ -69,13 +69,13 @@ def read(
             changes, unreadable images, or a `clients.csv` that does not fit them.
     """
     folder = root / dataset
-    listing = _listing(folder, classes(folder, by_site=by_site), by_site)
-    _tell(dataset, folder, listing)
-    file_owners = _owners(folder, listing, by_site)
-    images = np.empty((len(listing.images), *shape), np.uint8)
+    listed = listing(folder, classes(folder, by_site=by_site), by_site)
+    _tell(dataset, folder, listed)
+    file_owners = owners_of(folder, listed, by_site)
+    images = np.empty((len(listed.images), *shape), np.uint8)
     readable = []
     broken = []
-    for number, (label, file) in enumerate(tqdm(listing.images, desc=dataset, disable=None)):
+    for number, (label, file) in enumerate(tqdm(listed.images, desc=dataset, disable=None)):
         try:
             images[len(readable)] = picture(file, shape)
         except UserError as error:
@@ -102,11 +102,11 @@ def classes(folder: Path, *, by_site: bool = False) -> list[str]:
     """
     if not folder.is_dir():
         raise UserError(f"{printable(folder)} is missing. Put a folder per class there.")
-    names = _folders(folder)
+    names = folders(folder)
     if not names:
         raise UserError(f"{printable(folder)} holds no folder. Put one per class there.")
     if by_site:
-        names = set().union(*(_folders(folder / site) for site in names))
+        names = set().union(*(folders(folder / site) for site in names))
         if not names:
             raise UserError(
                 f"{printable(folder)} holds no folder of a class. Put a folder per class into the "
@@ -115,7 +115,8 @@ def classes(folder: Path, *, by_site: bool = False) -> list[str]:
     return sorted(names)
 
 
-def _folders(folder: Path) -> list[str]:
+def folders(folder: Path) -> list[str]:
+    """Returns the names of the folders in a folder, but for hidden ones."""
     names = []
     for path in folder.iterdir():
         if path.is_dir() and not path.name.startswith("."):
@@ -123,9 +124,13 @@ def _folders(folder: Path) -> list[str]:
     return names
 
 
-def _owners(folder: Path, listing: Listing, by_site: bool) -> list[str] | None:
-    """Returns the owner of each listed image, or None if nothing names one."""
-    inside = [file.relative_to(folder) for _, file in listing.images]
+def owners_of(folder: Path, listed: Listing, by_site: bool) -> list[str] | None:
+    """Returns the owner of each listed image, or None if nothing names one.
+
+    Raises:
+        UserError: The table of owners does not fit the images.
+    """
+    inside = [file.relative_to(folder) for _, file in listed.images]
     if not by_site:
         return owners.from_table(folder, [file.as_posix() for file in inside])
     if (folder / owners.TABLE).exists():
@@ -136,10 +141,20 @@ def _owners(folder: Path, listing: Listing, by_site: bool) -> list[str] | None:
     return [file.parts[0] for file in inside]
 
 
-def _listing(folder: Path, names: list[str], by_site: bool) -> Listing:
+def listing(folder: Path, names: list[str], by_site: bool) -> Listing:
+    """Lists the files in the folder of a data set.
+
+    Args:
+        folder: The folder.
+        names: The names of the class folders by label.
+        by_site: Whether the class folders lie in a folder per site.
+
+    Raises:
+        UserError: There is a link behind which DVC would see no change.
+    """
     # how many folders lie above the one that names the class
     depth = 1 if by_site else 0
-    listing = Listing()
+    listed = Listing()
     labels = {name: label for label, name in enumerate(names)}
     files = []
     _refuse_link(folder, linked=folder.is_symlink())
@@ -151,20 +166,20 @@ def _listing(folder: Path, names: list[str], by_site: bool) -> Listing:
         if any(part.startswith(".") for part in inside.parent.parts):
             continue
         if entry.name.startswith("."):
-            listing.leave("hidden by the dot before its name", str(inside))
+            listed.leave("hidden by the dot before its name", str(inside))
         elif not is_folder:
             if inside == Path(owners.TABLE):
                 continue
             reason = _reason_to_leave(entry, inside, depth)
             if reason:
-                listing.leave(reason, str(inside))
+                listed.leave(reason, str(inside))
             else:
                 files.append(inside)
                 if _leads_out(entry, folder):
-                    listing.outside.append(str(inside))
+                    listed.outside.append(str(inside))
     for file in sorted(files):
-        listing.images.append((labels[file.parts[depth]], folder / file))
-    return listing
+        listed.images.append((labels[file.parts[depth]], folder / file))
+    return listed
 
 
 def _reason_to_leave(entry: os.DirEntry, inside: Path, depth: int) -> str | None:
@@ -178,11 +193,16 @@ def _reason_to_leave(entry: os.DirEntry, inside: Path, depth: int) -> str | None
     odd = raw_files.oddity(entry)
     if odd in raw_files.SPECIAL.values():
         return odd
-    if inside.suffix.lower() not in (*ENDINGS, *OTHER_ENDINGS):
+    if not is_image(inside):
         return "no image by the ending of its name"
     if len(inside.parts) <= depth + 1:
         return "an image in no class folder"
     return None
+
+
+def is_image(path: Path) -> bool:
+    """Returns whether a file is an image by the ending of its name."""
+    return path.suffix.lower() in (*ENDINGS, *OTHER_ENDINGS)
 
 
 def _leads_out(entry: os.DirEntry, folder: Path) -> bool:
@@ -200,15 +220,15 @@ def _refuse_link(path: Path, *, linked: bool) -> None:
         )
 
 
-def _tell(dataset: str, folder: Path, listing: Listing) -> None:
+def _tell(dataset: str, folder: Path, listed: Listing) -> None:
     """Prints a sentence for each kind of file that is left out, and one for links that lead out."""
-    for reason, names in sorted(listing.left_out.items()):
+    for reason, names in sorted(listed.left_out.items()):
         first = raw_files.some(sorted(names))
         print(f"{dataset}: left out {len(names)}, each of which is {reason}: {first}")
-    if listing.outside:
-        names = raw_files.some(sorted(listing.outside))
+    if listed.outside:
+        names = raw_files.some(sorted(listed.outside))
         print(
-            f"{dataset}: read {len(listing.outside)} links to files outside "
+            f"{dataset}: read {len(listed.outside)} links to files outside "
             f"{printable(folder)}: {names}"
         )
 

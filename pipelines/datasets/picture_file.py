@@ -37,17 +37,30 @@ def picture(file: Path, shape: list[int]) -> np.ndarray:
     [[[255, 0, 0]]]
     """
     height, width, channels = shape
+    plain = opened(file, "L" if channels == 1 else "RGB")
+    # Pillow averages where it shrinks
+    resized = plain.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(resized).reshape(shape)
+
+
+def opened(file: Path, mode: str) -> Image.Image:
+    """Returns a picture upright and decoded, with 8 bits per channel; transparent parts are black.
+
+    Args:
+        file: The picture file.
+        mode: "L", which is grey, or "RGB".
+
+    Raises:
+        UserError: Naming the file that is no readable image.
+    """
     try:
         with warnings.catch_warnings():
             # Pillow warns of odd metadata and of large images, with lines of its own code
             warnings.simplefilter("ignore")
-            plain = _opened(file).convert("L" if channels == 1 else "RGB")
-        # Pillow averages where it shrinks
-        resized = plain.resize((width, height), Image.Resampling.BILINEAR)
+            return _opened(file).convert(mode)
     except Exception as error:
         # Pillow's plugins each have errors of their own for a damaged file
         raise UserError(f"{printable(file)} is no readable image ({_reason(error)}).") from None
-    return np.asarray(resized).reshape(shape)
 
 
 def _opened(file: Path) -> Image.Image:

@@ -1,0 +1,160 @@
+"""Proposes a profile and a partition for a user's own images.
+
+The profile is public, so that nothing in it may follow from a count of records: the number of classes
+and the shape are declared, and the number of synthetic images is a constant.
+"""
+
+import contextlib
+import io
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from ruamel.yaml import YAML
+
+from pipelines.config.data import SMALLEST, Partition
+from pipelines.datasets import partitions
+from pipelines.datasets.inspection import Findings
+from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
+
+# sides that generators were tuned at
+GREY_SIDE = 28
+COLOUR_SIDE = 32
+# synthetic images per client
+IMAGES = 1000
+# of datalens, where no number of records is public
+TEACHERS = 1000
+# clients of a simulation, at most
+CLIENTS = 5
+# clients that sites are put together to, at most
+SITE_CLIENTS = 10
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Holds what is proposed.
+
+    Attributes:
+        profile: The content of profiles/NAME.yaml.
+        partition: Those settings of `partition` that replace the shipped ones; None where no number
+            of clients works.
+    """
+
+    profile: dict
+    partition: dict | None
+
+
+def propose(found: Findings, shipped: Partition, test_fraction: float) -> Proposal:
+    """Returns a proposal for what was found.
+
+    Args:
+        found: What was found.
+        shipped: The settings of `partition`, whose fractions stay.
+        test_fraction: The share of the images that the global test set gets.
+    """
+    return Proposal(_profile(found), _partition(found, shipped, test_fraction))
+
+
+def shape_of(found: Findings) -> list[int]:
+    """Returns the shape [height, width, channels] that images are brought to.
+
+    An .npz has its own. Images that all have one size of at most COLOUR_SIDE keep it.
+    """
+    same = (found.sides == found.sides[0]).all()
+    if found.source == "npz" or (same and found.sides.max() <= COLOUR_SIDE):
+        return [*found.sides[0].tolist(), found.channels]
+    side = GREY_SIDE if found.channels == 1 else COLOUR_SIDE
+    return [side, side, found.channels]
+
+
+def _profile(found: Findings) -> dict:
+    shape = shape_of(found)
+    small = min(shape[:2]) < SMALLEST["cnn"]
+    # a record's largest norm, once mid-grey is subtracted, is half the root of its numbers
+    clip = round(math.sqrt(math.prod(shape)) / 4, 1)
+    return {
+        "source": found.source,
+        "shape": shape,
+        "classes": found.classes,
+        "class_names": None,
+        "licence": "yours",
+        "classifier": "mlp" if small else "cnn",
+        "encoder": None,
+        "augmentation": None,
+        "images": IMAGES,
+        "records": None,
+        "public_fraction": 0.0,
+        "training": {},
+        "synthesis": {
+            "datalens": {"teachers": TEACHERS, "weak_plan": "warn"},
+            "dp_moments": {
+                "centre": 0.5,
+                "cutoff": min(8, *shape[:2]),
+                "clip": clip,
+                "residual_clip": round(clip * 10 / 14, 1),
+                "low_epsilon": None,
+            },
+            "dp_merf": {"length_scale": round(math.prod(shape) / 7.5, 1)},
+            "dp_teacher": {"base": "dp_moments", "classifier": "mlp" if small else "cnn"},
+        },
+    }
+
+
+def as_yaml(name: str, profile: dict) -> str:
+    """Returns the text of a profile's file."""
+    yaml = YAML()
+    yaml.default_flow_style = None
+    stream = io.StringIO()
+    yaml.dump(profile, stream)
+    return (
+        f"# {name}: written by `python -m pipelines.datasets add`. What each line means:\n"
+        "# profiles/digits.yaml. Everything here is public: name the classes in class_names only if\n"
+        "# those who get the images may know the names.\n" + stream.getvalue()
+    )
+
+
+def _partition(found: Findings, shipped: Partition, test_fraction: float) -> dict | None:
+    """Returns the first partition under which every client has enough records."""
+    for candidate in _candidates(found):
+        settings = Partition.model_validate({**shipped.model_dump(), **candidate})
+        with contextlib.suppress(UserError):
+            _try(found, settings, test_fraction)
+            return candidate
+    return None
+
+
+def _candidates(found: Findings) -> list[dict]:
+    if found.sites is not None:
+        sites = list(found.by_site)
+        if len(sites) <= SITE_CLIENTS:
+            yield _natural([[site] for site in sites])
+        for count in (CLIENTS, 3, 2):
+            yield _natural([sites[first::count] for first in range(count)])
+        return
+    for count in range(CLIENTS, 1, -1):
+        clients = [f"c{number}" for number in range(count)]
+        yield {"scheme": "dirichlet", "clients": clients, "sites": None, "small": None}
+        yield {"scheme": "iid", "clients": clients, "sites": None, "small": None}
+
+
+def _natural(groups: list[list[str]]) -> dict:
+    sites = {f"c{number}": group for number, group in enumerate(groups) if group}
+    return {"scheme": "natural", "clients": list(sites), "sites": sites, "small": None}
+
+
+def _try(found: Findings, settings: Partition, test_fraction: float) -> None:
+    """Deals the records as the pipeline will, with a stream of its own.
+
+    Raises:
+        UserError: A client would get too few.
+    """
+    rng = np.random.default_rng(0)
+    count = len(found.labels)
+    records = Images(
+        np.empty((count, 0, 0, 1), np.uint8), found.labels, np.arange(count), found.sites
+    )
+    if not found.official_test:
+        _, rest = partitions.split(found.labels, [test_fraction], rng)
+        records = records[rest]
+    partitions.cut(records, settings, rng)
