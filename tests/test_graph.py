@@ -291,6 +291,7 @@ PIPELINES = (
     {"evaluation", "guard", "synthesis"},
     {"federation", "reporting"},
     {"plan"},
+    {"reproduction"},
 )
 
 

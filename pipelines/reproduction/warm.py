@@ -1,0 +1,122 @@
+"""Starts stages from a process that has already loaded what they use of other projects.
+
+Most of a small stage is the start of a Python with torch. Here DVC's process loads a library when the
+first stage needs it, and each stage is a fork of that process. Modules of this project are loaded anew
+in each fork, so that a stage runs the code that lies on disk, as in a process of its own.
+
+A fork has its own memory, and the environment that DVC gives. **The source of privacy noise is never
+loaded here**: two forks of one state could draw the same noise. Each stage loads it itself
+(`can_fork`).
+"""
+
+import importlib
+import os
+import runpy
+import shlex
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+# {stage: what it loads of other projects before its work}; others start as they are
+LIBRARIES = {
+    "check_quality": ("torch", "torch._dynamo", "torch_fidelity", "sklearn.linear_model"),
+    "meta_train": ("torch", "torch._dynamo", "learn2learn"),
+    "fine_tune": ("torch", "torch._dynamo"),
+    "train_alone": ("torch", "torch._dynamo"),
+    "train_baseline": ("torch", "torch._dynamo"),
+    "train_dp_baseline": ("torch", "torch._dynamo"),
+    "new_clients": ("torch", "torch._dynamo"),
+}
+OURS = ("models", "pipelines", "stages")
+
+
+# what privacy noise is drawn by
+NOISE = "opendp"
+
+
+def can_fork() -> bool:
+    """Returns whether stages may be forks of this process.
+
+    Not where it has loaded the source of noise, and not from another thread than the main one.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    return hasattr(os, "fork") and alone and NOISE not in sys.modules
+
+
+def stage_of(command: str) -> list[str] | None:
+    """Returns the module of a stage and its arguments, or None if a command is no plain stage.
+
+    >>> stage_of("python -m stages.report --dataset digits")
+    ['stages.report', '--dataset', 'digits']
+    >>> stage_of("python -m stages.report && true")
+    """
+    words = shlex.split(command, comments=True)
+    plain = not set(command) & set("&|;<>`$\n")
+    if plain and words[:2] == ["python", "-m"] and words[2].startswith("stages."):
+        return words[2:]
+    return None
+
+
+def run(command: list[str], environment: dict[str, str], folder: str) -> int:
+    """Runs a stage in a fork of this process, and returns its exit status.
+
+    Ctrl-C reaches the stage, which ends with a sentence. This process waits for it.
+
+    Args:
+        command: The stage's module and its arguments.
+        environment: Of the stage.
+        folder: In which it runs.
+    """
+    module, *arguments = command
+    for library in LIBRARIES.get(module.removeprefix("stages."), ()):
+        importlib.import_module(library)
+    if NOISE in sys.modules:
+        raise RuntimeError(f"A library loads {NOISE}, whose noise two stages must not share.")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        os._exit(_ended(lambda: _become(module, arguments, environment, folder)))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _become(module: str, arguments: list[str], environment: dict[str, str], folder: str) -> None:
+    """Runs a module as the main one, as `python -m` does."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    # as `python -m`: the folder of the project comes first
+    sys.path[0] = folder
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _ended(work: Callable[[], None]) -> int:
+    """Returns the exit status of a main program that does the work, with what it says of an error."""
+    try:
+        work()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if status and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # nobody reads any more
+            status = status or 1
+    return status
