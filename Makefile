@@ -1,4 +1,5 @@
-# make repro   sets up, then runs the whole pipeline
+# make repro   sets up, then runs the whole pipeline (TARGETS=report: of some stages alone)
+# make compare the same with all methods beside PPPFL, which params.yaml then lists
 # make plan    tells what the next `dvc repro` would release, and what that costs each client; it spends and writes nothing
 # make recover mends what a crash left torn; make repro does it first
 # make test    sets up, then runs the tests; make test-engine those that start a server and clients on loopback, make
@@ -15,13 +16,11 @@ BUILT = --build-constraints requirements-build.lock --require-build-hashes --pre
 
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup repro plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
-# the last line corrects DVC's own, which no setting of it changes
-repro: setup
-	@python -m pipelines.config && python -m pipelines.datasets.raw_files && python -m pipelines.recover && dvc repro && \
-	  python -m pipelines.plan.spent && \
-	  echo "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' asks nobody."
+repro: setup ; @python -m pipelines.reproduction $(TARGETS)
+# the lists of methods in params.yaml become all that there are; `git diff params.yaml` shows it, `git restore` takes it back
+compare: setup ; @python -m pipelines.config all-methods && python -m pipelines.reproduction
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
 test:  setup ; python -m pytest -q -n auto --dist loadfile tests

@@ -2,12 +2,13 @@
 
 python -m pipelines.config
 python -m pipelines.config show DATASET METHOD
+python -m pipelines.config all-methods
 """
 
 import argparse
 from pathlib import Path
 
-from pipelines.config import show
+from pipelines.config import all_methods, show
 from pipelines.config.files import assemble
 from pipelines.config.params import checked, summary
 from pipelines.config.places import PARAMS
@@ -24,12 +25,17 @@ def main() -> None:
     showing.add_argument(
         "method", help="a generator, pppfl, fine_tune, new_clients, a baseline or a noisy one"
     )
+    about = "list all methods beside PPPFL in params.yaml"
+    commands.add_parser("all-methods", help=about, description=about)
     options = parser.parse_args()
     with told_in_a_sentence():
         files = assemble(Path(PARAMS))
         params = checked(files)
         if options.command == "show":
             print("\n".join(show.lines(files, params, options.dataset, options.method)))
+        elif options.command == "all-methods":
+            added = all_methods.write(Path(PARAMS))
+            print(f"{PARAMS} lists all methods{': added ' if added else ''}{', '.join(added)}.")
         else:
             print(summary(params))
 

@@ -1,0 +1,60 @@
+"""Lists all methods beside PPPFL in params.yaml, with its comments as they are."""
+
+import io
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from pipelines.config.dp import DP_BASELINES
+from pipelines.config.training import BASELINES
+
+# {block of params.yaml: all that its `algorithms` may name}
+METHODS = {"baselines": BASELINES, "dp_baselines": DP_BASELINES}
+
+
+def listed(text: str) -> str:
+    """Returns the text of params.yaml with all methods listed.
+
+    Args:
+        text: The text of params.yaml, which is valid.
+
+    >>> text = '''baselines:
+    ...   algorithms:  # what runs
+    ...   - local
+    ... dp_baselines:
+    ...   algorithms: []
+    ... '''
+    >>> listed(text).splitlines()[:4]
+    ['baselines:', '  algorithms:  # what runs', '  - local', '  - random_init']
+    """
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    content = yaml.load(text)
+    for block, names in METHODS.items():
+        algorithms = content[block]["algorithms"]
+        algorithms.fa.set_block_style()
+        for name in names:
+            if name not in algorithms:
+                algorithms.append(name)
+    stream = io.StringIO()
+    yaml.dump(content, stream)
+    return stream.getvalue()
+
+
+def write(path: Path) -> list[str]:
+    """Lists all methods in a file, and returns those that were not there.
+
+    Args:
+        path: params.yaml.
+    """
+    before = path.read_text()
+    after = listed(before)
+    if after == before:
+        return []
+    path.write_text(after)
+    known = YAML(typ="safe").load(before)
+    added = []
+    for block, names in METHODS.items():
+        added += [name for name in names if name not in known[block]["algorithms"]]
+    return added

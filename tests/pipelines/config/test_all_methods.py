@@ -1,0 +1,53 @@
+"""Tests that all methods are listed in params.yaml, with every comment as it was."""
+
+import subprocess
+import sys
+
+import parameter_files
+import pytest
+from project import ROOT
+
+from pipelines import config
+from pipelines.config import all_methods
+from pipelines.config.dp import DP_BASELINES
+from pipelines.config.training import BASELINES
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    parameter_files.copy_files(ROOT, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_are_listed_and_nothing_else_changes(project):
+    path = project / "params.yaml"
+    before = path.read_text().splitlines()
+    added = all_methods.write(path)
+    params = config.load()
+    assert set(params.baselines.algorithms) == set(BASELINES)
+    assert set(params.dp_baselines.algorithms) == set(DP_BASELINES)
+    after = path.read_text().splitlines()
+    assert [line for line in after if line in before] == before
+    assert [line for line in after if line not in before] == [f"  - {name}" for name in added]
+    assert all_methods.write(path) == [] and path.read_text().splitlines() == after
+
+
+def test_an_empty_list_is_filled(project):
+    path = project / "params.yaml"
+    parameter_files.write(
+        project, parameter_files.read(project) | {"dp_baselines": {"algorithms": []}}
+    )
+    all_methods.write(path)
+    assert config.load().dp_baselines.algorithms == list(DP_BASELINES)
+
+
+def test_the_command_says_what_it_added(project):
+    command = [sys.executable, "-m", "pipelines.config", "all-methods"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"}
+    for said in (
+        "params.yaml lists all methods: added random_init, ",
+        "params.yaml lists all methods.",
+    ):
+        done = subprocess.run(command, text=True, capture_output=True, env=environment, check=True)
+        assert said in done.stdout
