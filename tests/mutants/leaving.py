@@ -73,4 +73,11 @@ MUTANTS = [
         "if _readable(lines):",
         f"{TESTS}/recover/test_recovery.py::test_marks_of_a_merge_are_left_to_whoever_merges",
     ),
+    Mutant(
+        "a guard that lets any file leave with a model of noisy messages",
+        "pipelines/guard/uploads.py",
+        "expected, optional = OF_NOISE, ()",
+        "expected, optional = (), ()",
+        "tests/stages/test_train_noisy.py::test_the_guard_knows_the_folder_and_no_other_file_in_it",
+    ),
 ]

@@ -115,4 +115,25 @@ MUTANTS = [
         "infinity_mass = -math.expm1(",
         f"{TESTS}/privacy/accounting/test_loss_distributions.py::test_steps_together_are_dp_accounting_s",
     ),
+    Mutant(
+        "stages that are forks of a process which has loaded the source of noise",
+        "pipelines/reproduction/warm.py",
+        "    if NOISE in sys.modules:",
+        "    if False:",
+        f"{TESTS}/reproduction/test_warm.py::test_a_process_that_loaded_the_source_of_noise_does_not_fork",
+    ),
+    Mutant(
+        "an encoder whose features of a record see the others of its batch",
+        "models/fixed_features.py",
+        "return super().train(False)",
+        "return super().train(mode)",
+        "tests/models/test_fixed_features.py::test_training_the_network_leaves_the_features_in_evaluation_mode",
+    ),
+    Mutant(
+        "a statement that is silent on what an encoder was trained on",
+        "pipelines/training/fixed_features.py",
+        "return (PRETRAINING,) if self.encoder else ()",
+        "return ()",
+        f"{TESTS}/training/test_encoder_weights.py::test_the_facts_name_the_weights_and_the_pretraining",
+    ),
 ]
