@@ -1,4 +1,4 @@
-"""Lists all methods beside PPPFL in params.yaml, with its comments as they are."""
+"""Lists all methods beside PPPFL, and newcomers, in params.yaml, with its comments as they are."""
 
 import io
 from pathlib import Path
@@ -10,10 +10,12 @@ from pipelines.config.training import BASELINES
 
 # {block of params.yaml: all that its `algorithms` may name}
 METHODS = {"baselines": BASELINES, "dp_baselines": DP_BASELINES}
+# clients that are left out in their turn, where none is named
+NEWCOMERS = 3
 
 
 def listed(text: str) -> str:
-    """Returns the text of params.yaml with all methods listed.
+    """Returns the text of params.yaml with all methods listed, and some newcomers.
 
     Args:
         text: The text of params.yaml, which is valid.
@@ -23,6 +25,7 @@ def listed(text: str) -> str:
     ...   - local
     ... dp_baselines:
     ...   algorithms: []
+    ... new_clients: {held_out: [c0]}
     ... '''
     >>> listed(text).splitlines()[:4]
     ['baselines:', '  algorithms:  # what runs', '  - local', '  - random_init']
@@ -37,21 +40,23 @@ def listed(text: str) -> str:
         for name in names:
             if name not in algorithms:
                 algorithms.append(name)
+    held_out = content["new_clients"]["held_out"]
+    if not held_out:
+        held_out.fa.set_block_style()
+        held_out.extend(list(content["clients"])[:NEWCOMERS])
     stream = io.StringIO()
     yaml.dump(content, stream)
     return stream.getvalue()
 
 
 def write(path: Path) -> list[str]:
-    """Lists all methods in a file, and returns those that were not there.
+    """Lists all methods and some newcomers in a file, and returns the methods that were not there.
 
     Args:
         path: params.yaml.
     """
     before = path.read_text()
     after = listed(before)
-    if after == before:
-        return []
     path.write_text(after)
     known = YAML(typ="safe").load(before)
     added = []

@@ -29,6 +29,7 @@ USED = {
     "check_quality": {"scipy", "sklearn", "torch", "torch_fidelity", "torchvision"},
     "export_synthetic": {"scipy"},
     "fine_tune": {"torch"},
+    "fine_tune_noisy": {"scipy", "torch"},
     # learn2learn imports torchvision and scipy
     "meta_train": {"learn2learn", "scipy", "torch", "torchvision"},
     "new_clients": {"torch"},
@@ -39,6 +40,7 @@ USED = {
     "train_baseline": {"torch"},
     "train_dp_baseline": {"scipy", "torch"},
     "train_generator": {"scipy"},
+    "train_noisy": {"scipy", "torch"},
 }
 
 

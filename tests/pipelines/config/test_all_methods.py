@@ -1,5 +1,6 @@
 """Tests that all methods are listed in params.yaml, with every comment as it was."""
 
+import difflib
 import subprocess
 import sys
 
@@ -27,18 +28,21 @@ def test_all_are_listed_and_nothing_else_changes(project):
     params = config.load()
     assert set(params.baselines.algorithms) == set(BASELINES)
     assert set(params.dp_baselines.algorithms) == set(DP_BASELINES)
+    assert params.new_clients.held_out == ["c0", "c1", "c2"]
     after = path.read_text().splitlines()
-    assert [line for line in after if line in before] == before
-    assert [line for line in after if line not in before] == [f"  - {name}" for name in added]
+    difference = list(difflib.ndiff(before, after))
+    assert [line[2:] for line in difference if line.startswith("-")] == ["  held_out: []"]
+    newcomers = ["  held_out:", "  - c0", "  - c1", "  - c2"]
+    expected = [*newcomers, *(f"  - {name}" for name in added)]
+    assert [line[2:] for line in difference if line.startswith("+")] == expected
     assert all_methods.write(path) == [] and path.read_text().splitlines() == after
 
 
 def test_an_empty_list_is_filled(project):
-    path = project / "params.yaml"
-    parameter_files.write(
-        project, parameter_files.read(project) | {"dp_baselines": {"algorithms": []}}
-    )
-    all_methods.write(path)
+    content = parameter_files.read(project)
+    content["dp_baselines"]["algorithms"] = []
+    parameter_files.write(project, content)
+    all_methods.write(project / "params.yaml")
     assert config.load().dp_baselines.algorithms == list(DP_BASELINES)
 
 

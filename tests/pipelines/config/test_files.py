@@ -9,6 +9,7 @@ from dvc.utils.hydra import apply_overrides
 from project import ROOT
 
 from pipelines import config
+from pipelines.config import all_methods
 from pipelines.config.bases import with_bases
 from pipelines.config.files import assemble
 from pipelines.config.places import SETTINGS
@@ -142,8 +143,8 @@ def test_a_block_in_a_file_where_it_does_not_belong_is_one_sentence(folder, file
         ),
         (
             "params.yaml",
-            "  - c0\n  - c2",
-            "  - c9\n  - c2",
+            "  - c1\n  - c2\nsynthesis",
+            "  - c9\nsynthesis",
             "The 'held_out' parameter of new_clients must be a list of clients",
         ),
         (
@@ -161,6 +162,7 @@ def test_a_block_in_a_file_where_it_does_not_belong_is_one_sentence(folder, file
     ],
 )
 def test_a_mistake_names_the_file_in_which_the_value_stands(folder, file, old, new, said):
+    all_methods.write(folder / "params.yaml")
     changed(folder, file, old, new)
     with pytest.raises(UserError) as error:
         load(folder)

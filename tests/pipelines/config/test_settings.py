@@ -14,6 +14,7 @@ from shipped import changed, load, mistakes, shipped
 
 from pipelines import config
 from pipelines.config.data import Network
+from pipelines.config.dp import DP_BASELINES
 
 # a frozen network, as a profile names it
 LITE = {"network": "efficientnet_lite0", "side": 96}
@@ -112,6 +113,7 @@ def test_no_image_of_ones_own_is_public_unless_its_profile_says_so():
 def test_on_own_images_what_looks_at_public_ones_is_left_out_and_not_refused():
     content = shipped()
     content["datasets"] = ["my_npz"]
+    content["dp_baselines"]["algorithms"] = list(DP_BASELINES)
     params = load(content)
     left_out = {name for name in params.dp_baselines.algorithms if params.left_out("my_npz", name)}
     assert left_out == {"adap", "agn", "ali"}
@@ -122,6 +124,7 @@ def test_on_own_images_what_looks_at_public_ones_is_left_out_and_not_refused():
 
 def test_on_a_public_data_set_it_is_refused():
     content = changed(("prepare", "public_fraction"), 0.0)
+    content["dp_baselines"]["algorithms"] = ["adap"]
     assert "without images to validate on, prepare.public_fraction" in mistakes(content)[0]
     content["profiles"]["digits"]["public_fraction"] = 0.1
     load(content)
