@@ -248,12 +248,14 @@ class NoisyRun:
     def health(self, model: State) -> Health:
         """Returns the verdict on the released model, by public images, or by its weights alone.
 
-        No private record is read, so it costs nothing.
+        No private record is read, so it costs nothing. A machine that only starts runs has no
+        public images.
         """
+        prepared = (paths.prepared(self.dataset) / "public.npz").exists()
         return health.check(
             model,
             state_of(self.build()),
-            [self.public_images()],
+            [self.public_images()] if prepared else [],
             build=self.build,
             seed=seeds.derive(self.params.seed, "health", self.dataset, self.method),
             remedy=health.remedy(self.dataset, f"dp_baselines.{self.method}", self.settings),

@@ -70,7 +70,7 @@ def alone(client: str, content: dict) -> None:
 def federation(project, monkeypatch, tmp_path) -> Iterator[Federation]:
     params = config.load()
     work = project.path / ".scratch/nvflare/methods"
-    kits, homes = submit.lay_out(params, [POOLED], work)
+    kits, homes = submit.lay_out(params, [POOLED, HEAD], work)
     submitter = Project(tmp_path / "submitter")
     for client in CLIENTS:
         Project(homes[client]).edit(partial(alone, client))
