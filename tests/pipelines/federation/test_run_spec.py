@@ -4,6 +4,8 @@ import pytest
 from project import ROOT
 
 from pipelines import config
+from pipelines.config.dp import DP_BASELINES
+from pipelines.config.training import BASELINES
 from pipelines.errors import UserError
 from pipelines.federation.run_spec import RunSpec, named
 from pipelines.training import public_basis
@@ -12,7 +14,13 @@ from pipelines.training.public_basis import StoredBasis
 
 @pytest.fixture(scope="module")
 def params() -> config.Params:
-    return config.load(ROOT / "params.yaml")
+    loaded = config.load(ROOT / "params.yaml")
+    lists = {"baselines": BASELINES, "dp_baselines": DP_BASELINES}
+    blocks = {}
+    for block, names_of_all in lists.items():
+        update = {"algorithms": list(names_of_all)}
+        blocks[block] = getattr(loaded, block).model_copy(update=update)
+    return loaded.model_copy(update=blocks)
 
 
 def names(dataset="digits", method="fedavg", generator="dp_moments") -> dict:

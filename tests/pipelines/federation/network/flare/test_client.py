@@ -10,6 +10,7 @@ from project import ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from pipelines import config
+from pipelines.config.training import BASELINES
 from pipelines.datasets import exports
 from pipelines.datasets.labelled_images import synthetic
 from pipelines.federation.network.flare import client
@@ -27,7 +28,9 @@ def ask(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(client, "exported", lambda run, name: {name: SET})
     monkeypatch.setattr(exports, "card", lambda *names: CARD)
-    shipped = config.load()
+    loaded = config.load()
+    update = {"algorithms": list(BASELINES)}
+    shipped = loaded.model_copy(update={"baselines": loaded.baselines.model_copy(update=update)})
 
     def asked(method: str, caller: str = SERVERS_CELL, gather_sets: bool = False, **meta) -> dict:
         changed = {
