@@ -140,7 +140,7 @@ def fit(
     sigma = statement.details["count"]["sigma"]
     count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)
     inputs = linear_head.lattice_inputs(shard, _fixed(settings, plan.space))
-    head = _noisy_steps(inputs, plan, count, noise)
+    head = noisy_steps(inputs, plan, count, noise)
     return {
         **state,
         HEAD: head.T.astype(np.float32),
@@ -148,6 +148,36 @@ def fit(
         "shape": np.array(plan.space.shape),
         "classes": np.array(plan.space.classes),
     }
+
+
+def noisy_steps(inputs: Inputs, plan: Plan, count: float, noise: Noise) -> np.ndarray:
+    """Takes T steps along noisy sums, and returns the average of the iterates, float64 [d, K].
+
+    Args:
+        inputs: The private records on the lattice.
+        plan: The plan, from `plan`.
+        count: The number of records, as it was released.
+        noise: The noise source.
+    """
+    settings = plan.settings
+    gradients = plan.statement.details["gradients"]
+    scale = plan.statement.details["lattice"]["steps_per_unit"]
+    schedule = linear_head.schedule_of(settings, gradients["mu"] * count)
+    sigma = gradients["sigma_by_steps"][str(schedule.steps)]
+    descent = linear_head.start(inputs.steps.shape[1], plan.space.classes)
+    for _ in tqdm(range(schedule.steps), desc="dp_head", disable=None, mininterval=1):
+        total = gradient_sum(
+            inputs, descent.weights, clipping_norm=settings.clipping_norm, scale=scale
+        )
+        noisy = release(total, sigma=sigma, scale=scale, noise=noise)
+        descent = linear_head.after(
+            descent,
+            noisy / count,
+            learning_rate=schedule.learning_rate,
+            momentum=settings.momentum,
+            averaging=settings.averaging,
+        )
+    return descent.average
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
@@ -195,29 +225,3 @@ def _moments_plan(settings: DpHead, budget: Budget, space: Space) -> Plan | None
         return None
     share = budget.share * (1 - settings.head_share)
     return dp_moments.plan(settings, replace(budget, share=share, lattices=2), space)
-
-
-def _noisy_steps(inputs: Inputs, plan: Plan, count: float, noise: Noise) -> np.ndarray:
-    """Takes T steps along the noisy sums over `count`, the released number of records.
-
-    Returns the average of the iterates, float64 [d, K].
-    """
-    settings = plan.settings
-    gradients = plan.statement.details["gradients"]
-    scale = plan.statement.details["lattice"]["steps_per_unit"]
-    schedule = linear_head.schedule_of(settings, gradients["mu"] * count)
-    sigma = gradients["sigma_by_steps"][str(schedule.steps)]
-    descent = linear_head.start(inputs.steps.shape[1], plan.space.classes)
-    for _ in tqdm(range(schedule.steps), desc="dp_head", disable=None, mininterval=1):
-        total = gradient_sum(
-            inputs, descent.weights, clipping_norm=settings.clipping_norm, scale=scale
-        )
-        noisy = release(total, sigma=sigma, scale=scale, noise=noise)
-        descent = linear_head.after(
-            descent,
-            noisy / count,
-            learning_rate=schedule.learning_rate,
-            momentum=settings.momentum,
-            averaging=settings.averaging,
-        )
-    return descent.average
