@@ -96,7 +96,8 @@ def generation(params: config.Params, records: int) -> list[Part]:
     whole = with_number_of_teachers(
         params.generator("cifar10", "datalens"), Budget(EPSILON, params.privacy.delta), space
     )
-    steps, teachers = whole.steps, whole.teachers
+    steps = whole.steps
+    teachers = whole.teachers
     moments = generated(params, "dp_moments", records, images)
     first = generated(params, "datalens", records, images, steps=1, teachers=teachers)
     third = generated(params, "datalens", records, images, steps=3, teachers=teachers)

@@ -72,8 +72,8 @@ def shipped_settings(params: config.Params) -> Datalens:
     settings = params.generator("mnist", "datalens")
     space = release.public_space(params.profiles["mnist"], RECORDS)
     budget = Budget(EPSILON, params.privacy.delta)
-    found = with_number_of_teachers(settings, budget, space)
-    return found.model_copy(update={"teachers_rule": None})
+    settled = with_number_of_teachers(settings, budget, space)
+    return settled.model_copy(update={"teachers_rule": None})
 
 
 def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:

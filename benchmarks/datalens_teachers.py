@@ -45,8 +45,9 @@ def cells() -> list[dict]:
 
 def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> None:
     """Rehearses a cell and stores it, unless it is stored under the same settings."""
-    records, epsilon, each = key["records"], key["epsilon"], key["records_per_teacher"]
-    settings = shipped.model_copy(update={"teachers": records // each, "weak_plan": "warn"})
+    records = key["records"]
+    teachers = records // key["records_per_teacher"]
+    settings = shipped.model_copy(update={"teachers": teachers, "weak_plan": "warn"})
     used = {
         "version": datalens.VERSION,
         "images": datalens_ablation.IMAGES,
@@ -59,7 +60,13 @@ def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> 
     # The generator's own lines are not shown.
     with redirect_stdout(io.StringIO()):
         run = datalens_ablation.measure(
-            params, settings, epsilon, key["seed"], train, records=records, dataset=key["dataset"]
+            params,
+            settings,
+            key["epsilon"],
+            key["seed"],
+            train,
+            records=records,
+            dataset=key["dataset"],
         )
     print(*key.values(), {name: round(value, 4) for name, value in run.items()}, flush=True)
     rows = [*common.without(kept(NAME), key), {**key, **run, "settings": used}]

@@ -3,19 +3,20 @@
     python -m benchmarks.dp_head --images ../shared/datasets             # an hour; resumes
     python -m benchmarks.dp_head --datasets mnist --sizes 12000 --epsilons 1 --seeds 0
     python -m benchmarks.dp_head --datasets cifar10 --images raw --sizes 60000 --epsilons 1 3 10
-    python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 10000 --epsilons 1 10
+    python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 10000 \
+        --epsilons 1 3 10
     python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 60000 \
         --epsilons 3 --clients 5 --clients-epsilon 3
 
-With `--network encoder` the head is on the features of the frozen network that the profile names. Its
-weights were trained on public images.
+With `--network encoder` the head is on the features of the frozen network that the profile names.
+Its weights were trained on public images.
 
 An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
 goes into the head (`dp_head` with `head_share` 1). Where clients train together, each adds noise of
-its own, and answers a round a step (`dpsgd_head`). Ten have two pieces each of the records sorted by
-label. Five have label skew (Dirichlet 0.5). Settings are the shipped ones. They were found on training
-images that lie outside the client. Noise comes from the operating system. The last iterate's average is
-tested once, on the whole test set.
+its own, and answers a round a step (`dpsgd_head`). Ten have two pieces each of the records sorted
+by label. Five have label skew (Dirichlet 0.5). Settings are the shipped ones. They were found on
+training images that lie outside the client. Noise comes from the operating system. The last
+iterate's average is tested once, on the whole test set.
 
 `cpu_seconds` are those of one client: its features, and the release. The public basis is made once
 on a machine, and is not part of it. Cells that are stored under the same settings are not measured
@@ -191,7 +192,13 @@ def wanted(arguments: argparse.Namespace, dataset: str, available: int) -> list[
 
 
 def on_network(params: config.Params, dataset: str, network: str) -> config.Params:
-    """Returns the parameters with the heads of a data set on a network's features."""
+    """Returns the parameters with the heads of a data set on a network's features.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: The name of the data set.
+        network: `scatter` or `encoder`.
+    """
     profile = params.profiles[dataset]
     block = {"network": network}
     changes = {

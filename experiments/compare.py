@@ -21,7 +21,8 @@ from pipelines.reporting.formatting import bound, number
 HEADS = ("own test part", "everybody's", "worst client", "epsilon")
 LEGEND = """\
 Accuracies at home, after fine-tuning. own test part: the mean over clients. everybody's: the same
-models on the global test set, without a client's own class shares. epsilon: the largest of a release."""
+models on the global test set, without a client's own class shares. epsilon: the largest of one
+release."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Score:
     """Holds one method's figures in one run.
 
     Attributes:
-        own: Mean accuracy over the clients' own test parts.
+        at_home: Mean accuracy over the clients' own test parts.
         everybody: Mean accuracy of the same models on the global test set.
         worst: The lowest accuracy of a client on its own test part.
         worst_client: Whose it is.
@@ -37,7 +38,7 @@ class Score:
         mark: What stands behind the run's name: not private, or collapsed.
     """
 
-    own: float
+    at_home: float
     everybody: float
     worst: float
     worst_client: str
@@ -60,25 +61,25 @@ def main(arguments: list[str] | None = None) -> None:
     names = list(dict.fromkeys(parser.parse_args(arguments).runs))
     with told_in_a_sentence():
         runs = {}
-        for name, found in revisions.results(Path(), names).items():
-            runs[name] = {key: score(results) for key, results in found.items()}
+        for name, by_method in revisions.results(Path(), names).items():
+            runs[name] = {key: score(result) for key, result in by_method.items()}
         print(LEGEND)
         print("\n".join(lines(runs)))
 
 
-def score(found: Found) -> Score:
+def score(result: Found) -> Score:
     """Returns the figures of a method, of its results.json.
 
     Raises:
         UserError: The file lacks a field.
     """
-    content = found.content
-    own = {}
+    content = result.content
+    at_home = {}
     everybody = []
     for client, scored in content["clients"].items():
-        own[client] = scored["after"]["accuracy"]
+        at_home[client] = scored["after"]["accuracy"]
         everybody.append(scored.get("global_prior_off", scored["global_after"]))
-    worst = min(own, key=own.get)
+    worst = min(at_home, key=at_home.get)
     health = content.get("health") or {}
     entry = {
         "upper_bound": content.get("upper_bound", False),
@@ -87,9 +88,9 @@ def score(found: Found) -> Score:
         "collapsed": health.get("collapsed", False),
     }
     return Score(
-        sum(own.values()) / len(own),
+        sum(at_home.values()) / len(at_home),
         sum(everybody) / len(everybody),
-        own[worst],
+        at_home[worst],
         worst,
         entry["epsilon_max"],
         marked("", entry).strip(),
@@ -120,7 +121,7 @@ def _cells(score: Score | None) -> tuple[str, ...]:
     if score is None:
         return ("–", "–", "–", "–", "")
     worst = f"{score.worst:.3f} ({score.worst_client})"
-    return number(score.own), number(score.everybody), worst, bound(score.epsilon), score.mark
+    return number(score.at_home), number(score.everybody), worst, bound(score.epsilon), score.mark
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -45,15 +45,15 @@ def results(root: Path, names: list[str]) -> dict[str, dict[tuple[str, str], Fou
         UserError: There is no such run, it has no results, or the cache lacks some.
     """
     with _opened(root) as repo:
-        found = {}
+        by_method = {}
         for name in names:
-            found[name] = _of_run(repo, name)
-            if not found[name]:
+            by_method[name] = _of_run(repo, name)
+            if not by_method[name]:
                 raise UserError(
                     f"{name!r} has no results of any method: none of its stages that train ran. "
                     f"{_where(name)}"
                 )
-        return found
+        return by_method
 
 
 @contextmanager
@@ -106,13 +106,13 @@ def _revision(repo: Any, name: str) -> str:
 
 def _in_workspace(repo: Any) -> dict[tuple[str, str], Found]:
     """Returns the results that lie in the working tree, of the stages that its parameters name."""
-    found = {}
+    by_method = {}
     for out in _outs(repo):
         folder = Path(out.fs_path)
         for file in sorted(folder.glob(f"*/{RESULTS}")):
             path = file.relative_to(repo.root_dir)
-            _add(found, Found(str(path), read_json(file)))
-    return found
+            _add(by_method, Found(str(path), read_json(file)))
+    return by_method
 
 
 def _in_cache(repo: Any, name: str) -> dict[tuple[str, str], Found]:
@@ -121,7 +121,7 @@ def _in_cache(repo: Any, name: str) -> dict[tuple[str, str], Found]:
     Raises:
         UserError: The cache lacks a file that this revision names.
     """
-    found = {}
+    by_method = {}
     for out in _outs(repo):
         # a stage that did not run has no hash
         if not out.hash_info:
@@ -136,8 +136,8 @@ def _in_cache(repo: Any, name: str) -> dict[tuple[str, str], Found]:
                 blob = Path(out.cache.oid_to_path(info.value))
                 if not blob.exists():
                     raise _gone(name, path)
-                _add(found, Found(path, _parsed(blob, path, name)))
-    return found
+                _add(by_method, Found(path, _parsed(blob, path, name)))
+    return by_method
 
 
 def _outs(repo: Any) -> list:
@@ -149,7 +149,7 @@ def _relative(repo: Any, out: Any) -> str:
     return repo.fs.relpath(out.fs_path, repo.root_dir)
 
 
-def _add(found: dict[tuple[str, str], Found], method: Found) -> None:
+def _add(by_method: dict[tuple[str, str], Found], method: Found) -> None:
     """Adds the results of a method that ran. Their folder is called as the method, with a dash."""
     if "left_out" in method.content:
         return
@@ -157,7 +157,7 @@ def _add(found: dict[tuple[str, str], Found], method: Found) -> None:
     for scored in method.content["clients"].values():
         require(Path(method.path), scored, *SCORED)
     *_, dataset, _, folder, _ = Path(method.path).parts
-    found[dataset, folder.replace("-", "/", 1)] = method
+    by_method[dataset, folder.replace("-", "/", 1)] = method
 
 
 def _parsed(blob: Path, path: str, name: str) -> dict:

@@ -107,9 +107,11 @@ def of_noisy_method(method: str) -> str:
 
 
 def initial(dataset: str, name: str) -> Path:
-    """Returns the folder of a shared model, by the name that `of_method` or `of_noisy_method` gives.
+    """Returns the folder of a shared model, which may leave.
 
-    It may leave.
+    Args:
+        dataset: The data set's name.
+        name: As `of_method` or `of_noisy_method` gives it.
     """
     return Path("models/initial") / dataset / name
 

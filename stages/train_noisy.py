@@ -1,6 +1,7 @@
-"""Trains one shared model by noisy messages of clients on other machines, and writes it to be handed out.
+"""Trains one shared model by noisy messages of clients on other machines, to be handed out.
 
-DVC does not run it. Each client's own process enters the whole budget in its ledger before it answers.
+DVC does not run it. Each client's own process enters the whole budget in its ledger before it
+answers.
 """
 
 import math
@@ -79,10 +80,12 @@ def _privacy(clients: list[str], spent: dict[str, dict]) -> dict:
 
 def _spent(privacy: dict) -> str:
     """Returns what the clients spent, in words."""
-    told = []
+    phrases = []
     for client, epsilon in privacy["epsilon_by_client"].items():
-        told.append(f"{client} {epsilon:g}" if math.isfinite(epsilon) else f"{client} did not say")
-    return f"epsilon by client: {', '.join(told)}"
+        phrases.append(
+            f"{client} {epsilon:g}" if math.isfinite(epsilon) else f"{client} did not say"
+        )
+    return f"epsilon by client: {', '.join(phrases)}"
 
 
 if __name__ == "__main__":

@@ -86,6 +86,11 @@ class Project:
         return names
 
 
+def names_in(folder: Path) -> set[str]:
+    """Returns the names of what lies in a folder."""
+    return {file.name for file in folder.iterdir()}
+
+
 def copy_tree(path: Path) -> None:
     """Copies the working tree's files as Git would take them, without a record of what DVC ran."""
     listed = subprocess.run(

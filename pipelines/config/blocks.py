@@ -121,19 +121,21 @@ class Blocks(Block):
         """
         profile = self.profiles[dataset]
         if name in GENERATORS:
-            own = Layer((PROFILES, dataset, "synthesis", name), profile.synthesis.get(name, {}))
-            return [*self._of_heads(name, own), own]
+            override = Layer(
+                (PROFILES, dataset, "synthesis", name), profile.synthesis.get(name, {})
+            )
+            return [*self._of_heads(name, override), override]
         network = network or self._network(dataset, name)
         above = self._overrides(name, ("networks", network), self.networks.get(network, {}))
-        own = self._overrides(name, (PROFILES, dataset, "training"), profile.training)
-        return [*self._of_heads(name, own[-1]), *above, *own]
+        override = self._overrides(name, (PROFILES, dataset, "training"), profile.training)
+        return [*self._of_heads(name, override[-1]), *above, *override]
 
-    def _of_heads(self, name: str, own: Layer) -> list[Layer]:
+    def _of_heads(self, name: str, override: Layer) -> list[Layer]:
         """Returns what a head has by its network, where its own block names none of it."""
         block = self.block(name)
         if not isinstance(block, Head) or block.schedules:
             return []
-        network = own.values.get("network", block.network)
+        network = override.values.get("network", block.network)
         # another is refused as a value of `network`
         table = self.heads.get(network, self.heads[block.network])
         return [Layer(("heads", network), table.model_dump())]

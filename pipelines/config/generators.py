@@ -191,8 +191,8 @@ class Head(Block):
         momentum: Of the steps.
         averaging: The weight of the past in the average of the iterates, which is the head.
         network: On whose features the head is trained.
-        schedules: Rising by `from_signal`, of which the first begins at 0. Where a block names none,
-            `Blocks` has those of the network.
+        schedules: Rising by `from_signal`, of which the first begins at 0. Where a block names
+            none, `Blocks` has those of the network.
     """
 
     clipping_norm: Norm

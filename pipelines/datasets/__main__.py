@@ -1,7 +1,9 @@
 """Adds a data set of one's own: looks at the images, and writes the profile.
 
-    python -m pipelines.datasets add skin           # raw/skin/CLASS/*, raw/skin/SITE/CLASS/*, or raw/skin.npz
+    python -m pipelines.datasets add skin              # in `prepare.root`
     python -m pipelines.datasets add skin /data/skin
+
+The images are skin/CLASS/*, skin/SITE/CLASS/* or skin.npz, as raw/README.md says.
 
 It lists the classes with their counts, the sites, and all files that cannot be read, and proposes
 shape, clients and partition. It writes profiles/NAME.yaml, and says which lines of params.yaml are
@@ -41,57 +43,63 @@ def add(params: Params, name: str, path: Path | None, *, by_site: bool | None) -
         raise UserError(f"{profile} is there already. Remove it, or choose another name.")
     root = _root(params, name, path)
     raw_files.check(root)
-    found = inspection.look(root, name, by_site=by_site)
-    print("\n".join(_findings(root, name, found)))
-    if not len(found.labels) or found.classes < 2:
+    findings = inspection.look(root, name, by_site=by_site)
+    print("\n".join(_findings(root, name, findings)))
+    if not len(findings.labels) or findings.classes < 2:
         raise UserError(
-            f"{name} needs readable images of two classes or more. Got {len(found.labels)} images "
-            f"of {found.classes} instead."
+            f"{name} needs readable images of two classes or more. "
+            f"Got {len(findings.labels)} images of {findings.classes} instead."
         )
-    proposed = proposal.propose(found, params.partition, params.prepare.test_fraction)
+    proposed = proposal.propose(findings, params.partition, params.prepare.test_fraction)
     write_text(profile, proposal.as_yaml(name, proposed.profile))
-    print("\n".join(_next_steps(params, name, root, found, proposed)))
+    print("\n".join(_next_steps(params, name, root, findings, proposed)))
 
 
 def _root(params: Params, name: str, path: Path | None) -> Path:
     """Returns the folder of raw files in which the data set lies."""
     if not name.isidentifier():
         raise UserError(
-            f"The name must be letters, digits and underscores, no digit first. Got {name!r} instead."
+            "The name must be letters, digits and underscores, no digit first. "
+            f"Got {name!r} instead."
         )
     if path is None:
         return Path(params.prepare.root)
     if path.name not in (name, f"{name}.npz"):
         kind = f"{name}.npz" if path.suffix == ".npz" else name
         raise UserError(
-            f"The last part of {printable(path)} must be the data set's name, {kind}. Rename it, or "
-            f"add it as {path.stem!r}."
+            f"The last part of {printable(path)} must be the data set's name, {kind}. "
+            f"Rename it, or add it as {path.stem!r}."
         )
     if not path.exists():
         raise UserError(f"{printable(path)} is missing.")
     return path.parent
 
 
-def _findings(root: Path, name: str, found: Findings) -> list[str]:
-    lines = [f"{printable(root / name)}: {len(found.labels)} images in {found.classes} classes"]
-    counts = [int((found.labels == label).sum()) for label in range(found.classes)]
+def _findings(root: Path, name: str, findings: Findings) -> list[str]:
+    lines = [
+        f"{printable(root / name)}: {len(findings.labels)} images in {findings.classes} classes"
+    ]
+    counts = [int((findings.labels == label).sum()) for label in range(findings.classes)]
     rows = []
     for label, count in enumerate(counts):
-        rows.append((f"label {label}", printable(found.names[label]) if found.names else "", count))
-    lines += _table(rows)
-    if found.sites is not None:
-        lines.append(f"{len(found.by_site)} sites own them:")
-        lines += _table([("site", printable(site), count) for site, count in found.by_site.items()])
-    if len(found.sides):
-        lines.append(
-            f"sizes: {_sizes(found)}; {'grey' if found.channels == 1 else f'{found.channels} channels'}"
+        rows.append(
+            (f"label {label}", printable(findings.names[label]) if findings.names else "", count)
         )
-    if found.official_test:
-        lines.append(f"the file's own test part: {found.official_test} images")
-    if found.broken:
-        lines.append(f"{len(found.broken)} cannot be read:")
-        lines += [f"  {sentence}" for sentence in found.broken]
-    for reason, files in sorted(found.left_out.items()):
+    lines += _table(rows)
+    if findings.sites is not None:
+        lines.append(f"{len(findings.by_site)} sites own them:")
+        lines += _table(
+            [("site", printable(site), count) for site, count in findings.by_site.items()]
+        )
+    if len(findings.sides):
+        channels = "grey" if findings.channels == 1 else f"{findings.channels} channels"
+        lines.append(f"sizes: {_sizes(findings)}; {channels}")
+    if findings.official_test:
+        lines.append(f"the file's own test part: {findings.official_test} images")
+    if findings.broken:
+        lines.append(f"{len(findings.broken)} cannot be read:")
+        lines += [f"  {sentence}" for sentence in findings.broken]
+    for reason, files in sorted(findings.left_out.items()):
         lines.append(f"left out {len(files)}, each {reason}: {raw_files.some(sorted(files))}")
     return lines
 
@@ -104,15 +112,15 @@ def _table(rows: list[tuple[str, str, int]]) -> list[str]:
     return lines
 
 
-def _sizes(found: Findings) -> str:
-    heights, widths = found.sides.T
-    if len({tuple(pair) for pair in found.sides.tolist()}) == 1:
+def _sizes(findings: Findings) -> str:
+    heights, widths = findings.sides.T
+    if len({tuple(pair) for pair in findings.sides.tolist()}) == 1:
         return f"all {heights[0]}x{widths[0]}"
     return f"{heights.min()} to {heights.max()} high, {widths.min()} to {widths.max()} wide"
 
 
 def _next_steps(
-    params: Params, name: str, root: Path, found: Findings, proposed: Proposal
+    params: Params, name: str, root: Path, findings: Findings, proposed: Proposal
 ) -> list[str]:
     profile = proposed.profile
     shape = "x".join(map(str, profile["shape"]))
@@ -128,8 +136,8 @@ def _next_steps(
     prepare = []
     if root.resolve() != Path(params.prepare.root).resolve():
         prepare.append(f"  root: {root}")
-    if found.broken:
-        prepare.append(f"  on_unreadable: skip     # leaves out the {len(found.broken)} above")
+    if findings.broken:
+        prepare.append(f"  on_unreadable: skip     # leaves out the {len(findings.broken)} above")
     if prepare:
         lines += ["prepare:", *prepare]
     lines += _partition_lines(params, proposed.partition)

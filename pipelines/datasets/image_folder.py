@@ -127,6 +127,11 @@ def folders(folder: Path) -> list[str]:
 def owners_of(folder: Path, listed: Listing, by_site: bool) -> list[str] | None:
     """Returns the owner of each listed image, or None if nothing names one.
 
+    Args:
+        folder: The folder of the data set.
+        listed: Its files.
+        by_site: Whether the class folders lie in a folder per site.
+
     Raises:
         UserError: The table of owners does not fit the images.
     """

@@ -1,4 +1,4 @@
-"""Looks at a user's own images before they have a profile: classes, sizes, sites, and what is unreadable.
+"""Looks at a user's own images before they have a profile: their classes, sizes, sites and damages.
 
 Nothing is written. What is found is private to the owner of the images, and is printed alone.
 """

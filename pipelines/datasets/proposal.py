@@ -1,12 +1,13 @@
 """Proposes a profile and a partition for a user's own images.
 
-The profile is public, so that nothing in it may follow from a count of records: the number of classes
-and the shape are declared, and the number of synthetic images is a constant.
+The profile is public, so that nothing in it may follow from a count of records. The number of
+classes and the shape are declared, and the number of synthetic images is a constant.
 """
 
 import contextlib
 import io
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,38 +46,38 @@ class Proposal:
     partition: dict | None
 
 
-def propose(found: Findings, shipped: Partition, test_fraction: float) -> Proposal:
+def propose(findings: Findings, shipped: Partition, test_fraction: float) -> Proposal:
     """Returns a proposal for what was found.
 
     Args:
-        found: What was found.
+        findings: What was found.
         shipped: The settings of `partition`, whose fractions stay.
         test_fraction: The share of the images that the global test set gets.
     """
-    return Proposal(_profile(found), _partition(found, shipped, test_fraction))
+    return Proposal(_profile(findings), _partition(findings, shipped, test_fraction))
 
 
-def shape_of(found: Findings) -> list[int]:
+def shape_of(findings: Findings) -> list[int]:
     """Returns the shape [height, width, channels] that images are brought to.
 
     An .npz has its own. Images that all have one size of at most COLOUR_SIDE keep it.
     """
-    same = (found.sides == found.sides[0]).all()
-    if found.source == "npz" or (same and found.sides.max() <= COLOUR_SIDE):
-        return [*found.sides[0].tolist(), found.channels]
-    side = GREY_SIDE if found.channels == 1 else COLOUR_SIDE
-    return [side, side, found.channels]
+    same = (findings.sides == findings.sides[0]).all()
+    if findings.source == "npz" or (same and findings.sides.max() <= COLOUR_SIDE):
+        return [*findings.sides[0].tolist(), findings.channels]
+    side = GREY_SIDE if findings.channels == 1 else COLOUR_SIDE
+    return [side, side, findings.channels]
 
 
-def _profile(found: Findings) -> dict:
-    shape = shape_of(found)
+def _profile(findings: Findings) -> dict:
+    shape = shape_of(findings)
     small = min(shape[:2]) < SMALLEST["cnn"]
     # a record's largest norm, once mid-grey is subtracted, is half the root of its numbers
     clip = round(math.sqrt(math.prod(shape)) / 4, 1)
     return {
-        "source": found.source,
+        "source": findings.source,
         "shape": shape,
-        "classes": found.classes,
+        "classes": findings.classes,
         "class_names": None,
         "licence": "yours",
         "classifier": "mlp" if small else "cnn",
@@ -109,24 +110,25 @@ def as_yaml(name: str, profile: dict) -> str:
     yaml.dump(profile, stream)
     return (
         f"# {name}: written by `python -m pipelines.datasets add`. What each line means:\n"
-        "# profiles/digits.yaml. Everything here is public: name the classes in class_names only if\n"
-        "# those who get the images may know the names.\n" + stream.getvalue()
+        "# profiles/digits.yaml. Everything here is public: name the classes in class_names only\n"
+        "# if those who get the images may know the names.\n" + stream.getvalue()
     )
 
 
-def _partition(found: Findings, shipped: Partition, test_fraction: float) -> dict | None:
+def _partition(findings: Findings, shipped: Partition, test_fraction: float) -> dict | None:
     """Returns the first partition under which every client has enough records."""
-    for candidate in _candidates(found):
+    for candidate in _candidates(findings):
         settings = Partition.model_validate({**shipped.model_dump(), **candidate})
         with contextlib.suppress(UserError):
-            _try(found, settings, test_fraction)
+            _try(findings, settings, test_fraction)
             return candidate
     return None
 
 
-def _candidates(found: Findings) -> list[dict]:
-    if found.sites is not None:
-        sites = list(found.by_site)
+def _candidates(findings: Findings) -> Iterator[dict]:
+    """Yields settings of `partition`, the one with most clients first."""
+    if findings.sites is not None:
+        sites = list(findings.by_site)
         if len(sites) <= SITE_CLIENTS:
             yield _natural([[site] for site in sites])
         for count in (CLIENTS, 3, 2):
@@ -143,18 +145,18 @@ def _natural(groups: list[list[str]]) -> dict:
     return {"scheme": "natural", "clients": list(sites), "sites": sites, "small": None}
 
 
-def _try(found: Findings, settings: Partition, test_fraction: float) -> None:
+def _try(findings: Findings, settings: Partition, test_fraction: float) -> None:
     """Deals the records as the pipeline will, with a stream of its own.
 
     Raises:
         UserError: A client would get too few.
     """
     rng = np.random.default_rng(0)
-    count = len(found.labels)
+    count = len(findings.labels)
     records = Images(
-        np.empty((count, 0, 0, 1), np.uint8), found.labels, np.arange(count), found.sites
+        np.empty((count, 0, 0, 1), np.uint8), findings.labels, np.arange(count), findings.sites
     )
-    if not found.official_test:
-        _, rest = partitions.split(found.labels, [test_fraction], rng)
+    if not findings.official_test:
+        _, rest = partitions.split(findings.labels, [test_fraction], rng)
         records = records[rest]
     partitions.cut(records, settings, rng)

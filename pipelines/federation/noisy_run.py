@@ -177,7 +177,13 @@ class NoisyRun:
         )
 
     def statement(self, client: str, task: NoisyTask, *, details: bool = True) -> Statement:
-        """Returns the statement of a client's account; arguments as `entry`."""
+        """Returns the statement of a client's account.
+
+        Args:
+            client: whose it is.
+            task: has the client's account and noise.
+            details: False leaves out what only a reader of the statement wants.
+        """
         _, delta = self.params.budget(client)
         return task.accounts[client].statement(task.sources[client], delta, details=details)
 

@@ -144,7 +144,8 @@ def _wrong(upload: Upload) -> Iterator[str]:
     expected = HOLDS[places[0]] if places else ()
     optional = OPTIONAL[places[0]] if places else ()
     if places and not upload.stage and Path(upload.path).name.startswith(f"{NOISY}-"):
-        expected, optional = OF_NOISE, ()
+        expected = OF_NOISE
+        optional = ()
     for name, file in upload.files.items():
         for where, finding in keys.search_file(file, f"{upload.path}/{name}".rstrip("/")):
             lies = "and it lies where `dvc push` takes what it uploads"

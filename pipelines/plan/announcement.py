@@ -22,8 +22,8 @@ def lines(dataset: str, rows: Sequence[Row], totals: dict[str, Total]) -> list[s
     """
     blocks = {}
     for client, total in totals.items():
-        own = [row for row in rows if row.client == client]
-        blocks[client] = "\n".join([total.standing, *table(own)])
+        of_client = [row for row in rows if row.client == client]
+        blocks[client] = "\n".join([total.standing, *table(of_client)])
     return [f"{dataset}, {block}" for block in words.by_client(blocks)]
 
 

@@ -66,7 +66,16 @@ def of(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[Room]:
 
 
 def lines(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[str]:
-    """Returns what the command prints of a data set; arguments and errors as `of`."""
+    """Returns what the command prints of a data set.
+
+    Args:
+        params: The parameters.
+        dataset: The data set's name.
+        ledgers: The ledger of each client.
+
+    Raises:
+        UserError: A stage would refuse its plan, or a ledger was tampered with.
+    """
     capped = {}
     for client, ledger in ledgers.items():
         if ledger.lifetime_epsilon is not None:
@@ -80,14 +89,14 @@ def lines(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[str]
     kinds = of(params, dataset, ledgers)
     blocks = {}
     for client, ledger in capped.items():
-        own = {kind.name: kind.counts[client] for kind in kinds}
+        counts = {kind.name: kind.counts[client] for kind in kinds}
         standing = f"{release_totals.after(ledger).standing}; room for"
-        blocks[client] = "\n".join([standing, *_table(own)])
+        blocks[client] = "\n".join([standing, *_table(counts)])
     written += [f"{dataset}, {block}" for block in words.by_client(blocks)]
     joint = {kind.name: min(kind.counts.values()) for kind in kinds if kind.is_joint}
     if joint and len(ledgers) > 1:
-        told = [f"{name} {_number(count)}" for name, count in joint.items()]
-        written.append(f"A joint run needs room at every client: {', '.join(told)}.")
+        phrases = [f"{name} {_number(count)}" for name, count in joint.items()]
+        written.append(f"A joint run needs room at every client: {', '.join(phrases)}.")
     return written
 
 

@@ -79,17 +79,17 @@ def _states(params: Params, candidate: Candidate, ledgers: dict[str, Ledger]) ->
     """Returns {client: whether its ledger has the release}."""
     parts = candidate.parts
     planned = {client: part.release for client, part in parts.items() if part.release}
-    own = {client: ledgers[client] for client in planned}
+    knowing = {client: ledgers[client] for client in planned}
     states = dict.fromkeys(parts, NEW)
     if not planned:
         return states
-    entries = releases.match_recorded(own, planned)
+    entries = releases.match_recorded(knowing, planned)
     if candidate.is_joint and candidates.over_network(params):
         # each attempt is entered under a name of its own, and what was collected is kept
-        return dict.fromkeys(parts, MADE) if release_store.collected(own, entries) else states
+        return dict.fromkeys(parts, MADE) if release_store.collected(knowing, entries) else states
     for client, release in entries.items():
-        if own[client].has_made(release.fingerprint):
+        if knowing[client].has_made(release.fingerprint):
             states[client] = MADE
-        elif own[client].knows(release.fingerprint):
+        elif knowing[client].knows(release.fingerprint):
             states[client] = BEGUN
     return states

@@ -1,4 +1,4 @@
-"""Tells where the report lies, and what each client has spent of what cap. `make repro` ends with it.
+"""Tells where the report lies, and what each client has spent of what cap, as `make repro` ends.
 
 python -m pipelines.plan.spent
 """

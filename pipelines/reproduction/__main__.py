@@ -2,16 +2,15 @@
 
     python -m pipelines.reproduction [TARGET ...]
 
-It checks the parameters and the folder of raw files, mends what a crash left torn, and runs DVC. Graph,
-cache and dvc.lock are DVC's own. Only the start of a stage differs (`warm`).
+It checks the parameters and the folder of raw files, mends what a crash left torn, and runs DVC.
+Graph, cache and dvc.lock are DVC's own. Only the start of a stage differs (`warm`).
 """
 
 import argparse
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from unittest import mock
 
 from pipelines import config, releases
 from pipelines.datasets import raw_files
@@ -65,10 +64,23 @@ def reproduce(targets: list[str]) -> int:
                 progress.end(name)
 
             forks = warm.can_fork() and all(map(warm.stage_of, by_command))
-            with mock.patch("dvc.stage.run._run", run) if forks else contextlib.nullcontext():
+            with _in_place_of_a_shell(run) if forks else contextlib.nullcontext():
                 return len(repo.reproduce(targets or None, repro_fn=look))
     except DvcException as error:
         raise UserError(_reason(error)) from None
+
+
+@contextlib.contextmanager
+def _in_place_of_a_shell(run: Callable) -> Iterator[None]:
+    """Has DVC call a function where it starts a command in a shell."""
+    from dvc.stage import run as starter
+
+    before = starter._run
+    starter._run = run
+    try:
+        yield
+    finally:
+        starter._run = before
 
 
 def _steps(repo, targets: list[str]) -> list:
@@ -124,8 +136,8 @@ def main() -> None:
         with releases.as_user_error():
             print("\n".join(spent.lines(params)))
         print(
-            "To send what may leave, use 'make push': it asks the guard first, and a bare 'dvc push' "
-            "asks nobody."
+            "To send what may leave, use 'make push': it asks the guard first, and a bare "
+            "'dvc push' asks nobody."
         )
 
 

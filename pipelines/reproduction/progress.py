@@ -45,7 +45,7 @@ class Progress:
         self.seconds.setdefault(_kind(name), []).append(self.clock() - self.began)
 
     def left(self) -> float:
-        """Returns about how many seconds the stages from this one on take, 0 where nothing is known.
+        """Returns about how many seconds the stages from this one on take, 0 if nothing is known.
 
         A stage takes the mean of its kind, or of all kinds so far. Of those that are still to come
         as many run as did so far.

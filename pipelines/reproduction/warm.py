@@ -1,11 +1,11 @@
 """Starts stages from a process that has already loaded what they use of other projects.
 
-Most of a small stage is the start of a Python with torch. Here DVC's process loads a library when the
-first stage needs it, and each stage is a fork of that process. Modules of this project are loaded anew
-in each fork, so that a stage runs the code that lies on disk, as in a process of its own.
+Most of a small stage is the start of a Python with torch. Here DVC's process loads a library when
+the first stage needs it, and each stage is a fork of that process. Modules of this project are
+loaded anew in each fork, so that a stage runs the code that lies on disk, as in a fresh process.
 
-A fork has its own memory, and the environment that DVC gives. **The source of privacy noise is never
-loaded here**: two forks of one state could draw the same noise. Each stage loads it itself
+A fork has its own memory, and the environment that DVC gives. **The source of privacy noise is
+never loaded here**: two forks of one state could draw the same noise. Each stage loads it itself
 (`can_fork`).
 """
 
@@ -54,7 +54,8 @@ def stage_of(command: str) -> list[str] | None:
     """
     words = shlex.split(command, comments=True)
     plain = not set(command) & set("&|;<>`$\n")
-    if plain and words[:2] == ["python", "-m"] and words[2].startswith("stages."):
+    is_module = len(words) > 2 and words[:2] == ["python", "-m"]
+    if plain and is_module and words[2].startswith("stages."):
         return words[2:]
     return None
 
@@ -102,7 +103,7 @@ def _become(module: str, arguments: list[str], environment: dict[str, str], fold
 
 
 def _ended(work: Callable[[], None]) -> int:
-    """Returns the exit status of a main program that does the work, with what it says of an error."""
+    """Returns the exit status of a main program that does the work, and prints its error."""
     try:
         work()
         status = 0

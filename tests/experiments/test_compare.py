@@ -17,7 +17,7 @@ def results(**others) -> Found:
 
 
 def test_the_figures_are_means_over_clients_and_the_worst_of_them():
-    """What is read elsewhere counts where there is such a figure."""
+    """The figure that is read elsewhere counts where it is there."""
     score = compare.score(results())
     assert score == Score(0.7, 0.7, 0.5, "c1", 10.0, "")
 

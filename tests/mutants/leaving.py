@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "a guard that lets any file leave with a model of noisy messages",
         "pipelines/guard/uploads.py",
-        "expected, optional = OF_NOISE, ()",
-        "expected, optional = (), ()",
+        "expected = OF_NOISE",
+        "expected = ()",
         "tests/stages/test_train_noisy.py::test_the_guard_knows_the_folder_and_no_other_file_in_it",
     ),
 ]

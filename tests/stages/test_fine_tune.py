@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import Project
+from project import Project, names_in
 
 from pipelines import config, paths
 from pipelines.federation.home import results
@@ -40,16 +40,6 @@ def made(_checkout, tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture
-def inside(made, monkeypatch) -> Path:
-    monkeypatch.chdir(made)
-    return made
-
-
-def files(folder: Path) -> set[str]:
-    return {file.name for file in folder.iterdir()}
-
-
 def tuned(method: str) -> Path:
     return paths.personal("own", paths.of_method(GENERATOR, method)) / f"{method}-{GENERATOR}"
 
@@ -57,14 +47,14 @@ def tuned(method: str) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_leaves_what_pppfl_leaves_in_a_folder_of_its_own(inside, method):
     assert paths.initial("own", paths.of_method(GENERATOR, method)).name == f"{GENERATOR}-{method}"
-    assert files(paths.initial("own", paths.of_method(GENERATOR, method))) == {
+    assert names_in(paths.initial("own", paths.of_method(GENERATOR, method))) == {
         *uploads.INITIAL,
         uploads.POOL,
     }
-    assert files(paths.cost("own", paths.of_method(GENERATOR, method))) == files(
+    assert names_in(paths.cost("own", paths.of_method(GENERATOR, method))) == names_in(
         paths.cost("own", GENERATOR)
     )
-    assert files(tuned(method)) == files(tuned("pppfl"))
+    assert names_in(tuned(method)) == names_in(tuned("pppfl"))
     content = json.loads((tuned(method) / "results.json").read_text())
     assert content["method"] == f"{method}/{GENERATOR}"
     assert content["health"]["collapsed"] is False and content["guarantee"] == "formal"
@@ -84,7 +74,7 @@ def test_the_curve_has_a_row_for_every_model_but_the_first(inside, method):
 def test_both_stages_give_the_bytes_of_train_baseline(inside, method):
     train_baseline.run(config.load(), "own", method)
     other = paths.baseline("own", method) / f"{method}-{GENERATOR}"
-    for name in files(other) - {"results.json", paths.COST}:
+    for name in names_in(other) - {"results.json", paths.COST}:
         assert (other / name).read_bytes() == (tuned(method) / name).read_bytes(), name
     theirs = json.loads((other / "results.json").read_text())
     ours = json.loads((tuned(method) / "results.json").read_text())

@@ -1,4 +1,4 @@
-"""Tests the shared model of noisy messages: handed out, looked at by the guard, adapted by each client."""
+"""Tests the shared model of noisy messages: handed out, guarded, and adapted by each client."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import Project
+from project import Project, names_in
 
 from pipelines import config, paths
 from pipelines.datasets import shards
@@ -58,19 +58,9 @@ def made(_checkout, tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture
-def inside(made, monkeypatch) -> Path:
-    monkeypatch.chdir(made)
-    return made
-
-
-def files(folder: Path) -> set[str]:
-    return {file.name for file in folder.iterdir()}
-
-
 def test_the_folder_holds_the_last_model_and_what_each_client_spent(inside):
     folder = paths.initial("own", NAME)
-    assert files(folder) == set(uploads.OF_NOISE)
+    assert names_in(folder) == set(uploads.OF_NOISE)
     privacy = json.loads((folder / "privacy.json").read_text())
     params = config.load()
     assert privacy["epsilon_by_client"]["c0"] == pytest.approx(params.clients["c0"].epsilon)
@@ -92,7 +82,7 @@ def test_clients_that_all_said_what_they_spent_have_a_formal_guarantee():
 
 def test_each_client_adapts_it_and_the_file_reads_back(inside):
     folder = paths.personal("own", NAME) / METHOD
-    assert {"c0.safetensors", "c1.safetensors", "results.json", paths.COST} <= files(folder)
+    assert {"c0.safetensors", "c1.safetensors", "results.json", paths.COST} <= names_in(folder)
     params = config.load()
     network = NoisyRun(params, "own", METHOD).network
     model = personal.read(folder / "c0.safetensors", params.profiles["own"], network)

@@ -215,7 +215,7 @@ class Ledger:
         return wording.total(self.total_epsilon(extra, delta=delta), costs)
 
     def refuses(self, total: float) -> bool:
-        """Returns True if a total at `cap_delta()` is above the cap, so that nothing brings it there."""
+        """Returns True if a total at `cap_delta()` is above the cap: nothing may bring it there."""
         return self.lifetime_epsilon is not None and total > self.lifetime_epsilon
 
     def cap_delta(self) -> float:

@@ -62,8 +62,8 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     """
     pixels = math.prod(space.shape)
     _check(settings, pixels)
-    asked = settings
-    settings = with_number_of_teachers(asked, budget, space)
+    stated_settings = settings
+    settings = with_number_of_teachers(stated_settings, budget, space)
     sigma = _sigma(settings, budget)
     ratio = sigma / settings.teachers
     affordable = _affordable(settings, budget)
@@ -86,7 +86,7 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)
     line = (
-        f"datalens: {_chosen(asked, settings, space)}{settings.steps} steps at "
+        f"datalens: {_chosen(stated_settings, settings, space)}{settings.steps} steps at "
         f"sigma/N = {ratio:.2f}; "
         f"at sigma/N = 1 the budget buys {affordable} steps"
     )
@@ -156,9 +156,9 @@ def _sigma(settings: Datalens, budget: Budget) -> float:
     return _sensitivity(settings) * math.sqrt(settings.steps) / budget.mu
 
 
-def _chosen(asked: Datalens, settings: Datalens, space: Space) -> str:
+def _chosen(stated_settings: Datalens, settings: Datalens, space: Space) -> str:
     """Returns a phrase on how many teachers `auto` takes, empty if the user named a number."""
-    if asked.teachers != AUTO:
+    if stated_settings.teachers != AUTO:
         return ""
     each = space.records / settings.teachers
     return (

@@ -1,4 +1,4 @@
-"""Tests `python -m pipelines.datasets add`: what it finds, what it writes, and that the rest follows."""
+"""Tests `python -m pipelines.datasets add`: what it sees and writes, and that the rest follows."""
 
 import json
 import os

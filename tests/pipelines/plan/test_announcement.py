@@ -27,7 +27,7 @@ def test_equal_clients_are_told_once():
 
 
 def test_only_a_new_release_is_above_a_cap():
-    """What was made under a larger cap stays made."""
+    """A release that was made under a larger cap stays made."""
     made = row("c0", "dp_moments", MADE, 9.0, 5.0)
     new = row("c0", "datalens", NEW, 9.0, 5.0)
     text = "\n".join(announcement.table([made, new]))

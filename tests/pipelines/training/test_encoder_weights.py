@@ -1,4 +1,4 @@
-"""Tests that an encoder's weights are read, named by their hash, and refused where they do not fit."""
+"""Tests that an encoder's weights are read, named by their hash, and refused if they do not fit."""
 
 import builtins
 import re
