@@ -1,7 +1,7 @@
 """Provides the fixed features of the networks `scatter` and `encoder`, and a cache of them.
 
 The features of private records are as private as the records. They cost 0.6 to 2 ms for each image
-by scattering, and 5 to 10 ms by an encoder, so that training on them alone makes each step about a
+by scattering, and some 10 ms by an encoder, so that training on them alone makes each step about a
 hundred times faster.
 
 >>> images = Images(np.zeros((3, 8, 8, 1), np.uint8), np.arange(3), np.arange(3))
