@@ -16,14 +16,15 @@ BUILT = --build-constraints requirements-build.lock --require-build-hashes --pre
 
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup readers repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
 setup: .venv/installed
+readers: .venv/readers/installed
 repro: setup ; @python -m pipelines.reproduction $(TARGETS)
 # the lists of methods in params.yaml become all that there are; `git diff params.yaml` shows it, `git restore` takes it back
 compare: setup ; @python -m pipelines.config all-methods && python -m pipelines.reproduction
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
-test:  setup ; python -m pytest -q -n auto --dist loadfile tests
+test:  readers ; python -m pytest -q -n auto --dist loadfile tests
 test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests
 # a full disk is a small file system of its own, which takes the right to mount: of root in a namespace of its own
 ALONE = $(shell unshare -rm true 2>/dev/null && echo unshare -rm)
@@ -42,13 +43,21 @@ lock:  setup
 	$(COMPILE) --group setup -o requirements-setup.lock
 	$(COMPILE) --group build -o requirements-build.lock
 	$(COMPILE) pyproject.toml --all-extras $(BUILT) -o requirements.lock
+	$(COMPILE) --group readers --constraints requirements.lock $(BUILT) -o requirements-readers.lock
 clean: ; rm -rf .venv .pytest_cache .ruff_cache .scratch
 
+INSTALL = .venv/bin/uv pip install --system-certs --compile-bytecode --no-deps --require-hashes $(BUILT)
 # The venv is complete when its stamp is newer than the locks; a broken install leaves no stamp. uv trusts its own list of
 # authorities unless told otherwise, and fails behind an organisation's, which pip and git find in the system's.
 .venv/installed: requirements.lock requirements-setup.lock requirements-build.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or 3.12 with venv and headers was found (Debian: python3-venv, python3-dev). Name one: make setup PYTHON=/path/to/python3.12"; exit 1; }
 	"$(PYTHON)" -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-setup.lock
-	.venv/bin/uv pip install --system-certs --python .venv/bin/python --compile-bytecode --no-deps --require-hashes $(BUILT) -r requirements.lock
+	$(INSTALL) --python .venv/bin/python -r requirements.lock
+	touch $@
+
+# the tools that tests read exports with, apart from all else (pyproject.toml says why)
+.venv/readers/installed: .venv/installed requirements-readers.lock
+	.venv/bin/python -m venv --without-pip .venv/readers
+	$(INSTALL) --python .venv/readers/bin/python -r requirements-readers.lock
 	touch $@

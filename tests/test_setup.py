@@ -13,8 +13,16 @@ from pathlib import Path
 import pytest
 from project import ROOT
 
-LOCKS = {"requirements.lock", "requirements-setup.lock", "requirements-build.lock"}
-SOURCE_ONLY = {"learn2learn", "gym", "pyhocon", "antlr4-python3-runtime"}
+LOCKS = {
+    "requirements.lock",
+    "requirements-setup.lock",
+    "requirements-build.lock",
+    "requirements-readers.lock",
+}
+SOURCE_ONLY = {
+    "requirements.lock": {"learn2learn", "gym", "pyhocon", "antlr4-python3-runtime"},
+    "requirements-readers.lock": {"jsonpath-rw"},
+}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # split, so that this file holds none either
 REGISTRIES = [
@@ -58,7 +66,7 @@ def installs() -> list[list[str]]:
     in place.
     """
     database = subprocess.run(
-        ["make", "-n", "-B", ".venv/installed"], cwd=ROOT, text=True, capture_output=True
+        ["make", "-n", "-B", ".venv/readers/installed"], cwd=ROOT, text=True, capture_output=True
     ).stdout
     commands = [
         shlex.split(line, comments=True) for line in database.replace("\\\n", " ").splitlines()
@@ -82,7 +90,7 @@ def test_every_package_of_a_lock_has_a_version_and_hashes(lock):
 
 def test_setup_installs_what_the_locks_name_and_nothing_else():
     files = [value for words in installs() for value in values(words, "-r", "--requirement")]
-    assert files == ["requirements-setup.lock", "requirements.lock"]
+    assert files == ["requirements-setup.lock", "requirements.lock", "requirements-readers.lock"]
     for words in installs():
         assert "--require-hashes" in words
         given = values(
@@ -93,13 +101,14 @@ def test_setup_installs_what_the_locks_name_and_nothing_else():
 
 
 def test_what_is_built_from_source_is_built_with_what_a_lock_names():
-    pip, uv = installs()
+    pip, *both = installs()
     assert values(pip, "--only-binary") == [":all:"]
-    assert (
-        values(uv, "--build-constraints") == ["requirements-build.lock"]
-        and "--require-build-hashes" in uv
-    )
-    assert set(locked("requirements.lock")) >= SOURCE_ONLY
+    assert len(both) == 2
+    for uv in both:
+        assert values(uv, "--build-constraints") == ["requirements-build.lock"]
+        assert "--require-build-hashes" in uv
+    for lock, packages in SOURCE_ONLY.items():
+        assert set(locked(lock)) >= packages
     assert set(locked("requirements-build.lock")) >= {"setuptools", "wheel", "cython", "numpy"}
 
 
@@ -113,6 +122,7 @@ def test_what_pyproject_pins_is_in_a_lock_with_that_version():
         ],
         "requirements-setup.lock": groups["setup"],
         "requirements-build.lock": groups["build"],
+        "requirements-readers.lock": groups["readers"],
     }
     assert set(pinned) == LOCKS
     for lock, requirements in pinned.items():
@@ -120,6 +130,17 @@ def test_what_pyproject_pins_is_in_a_lock_with_that_version():
         for requirement in requirements:
             package, _, version = requirement.partition("==")
             assert versions[package.replace(".", "-")] == version, requirement
+
+
+def test_what_reads_an_export_is_apart_from_what_reads_private_images():
+    """pandas and dill would be imported by scikit-learn and torch wherever they are installed."""
+    product = locked("requirements.lock")
+    readers = locked("requirements-readers.lock")
+    assert {"datasets", "huggingface-hub", "mlcroissant", "pandas", "dill"} <= set(readers)
+    assert not {"datasets", "huggingface-hub", "mlcroissant", "pandas", "dill"} & set(product)
+    both = set(readers) & set(product)
+    assert {"numpy", "pyarrow", "pillow"} <= both
+    assert {name: readers[name] for name in both} == {name: product[name] for name in both}
 
 
 def test_a_package_is_built_with_the_numpy_that_it_runs_with():
