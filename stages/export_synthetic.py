@@ -3,7 +3,7 @@
 from pipelines import paths, releases, seeds
 from pipelines.config import Params
 from pipelines.files import new_folder
-from pipelines.synthesis import export, release
+from pipelines.synthesis import export, hub, release
 from pipelines.synthesis.export import card
 from stages.cli import main
 
@@ -37,8 +37,8 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     with new_folder(place) as folder:
         export.write(folder, data, description)
     print(
-        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png and "
-        "card.md"
+        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png, "
+        f"card.md, and {hub.FOLDER}/ for other tools"
     )
 
 

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from pipelines import config
 from pipelines.federation.home import personal
 from pipelines.files import read_arrays
-from pipelines.guard import checks
+from pipelines.guard import checks, uploads
 
 PARENTS = {
     f"models/private/{name}"
@@ -47,8 +47,8 @@ def test_the_first_run_makes_everything(built):
     }
     for generator in ("datalens", "dp_moments"):
         folder = built.path / "data/synthetic/own/c0" / generator
-        names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
-        assert {path.name for path in folder.iterdir()} == names
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert {path.relative_to(folder).as_posix() for path in files} == set(uploads.EXPORT)
         for line in (folder / "SHA256SUMS").read_text().splitlines():
             digest, name = line.split()
             assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest

@@ -17,7 +17,13 @@ from pipelines.paths import NOISY
 SUMS = "SHA256SUMS"
 IMAGES = "images.npz"
 CARDS = "cards.json"
-EXPORT = (IMAGES, "grid.png", "card.json", "card.md", SUMS)
+# of an export's folder for other tools
+HUB = (
+    "huggingface/data/train-00000-of-00001.parquet",
+    "huggingface/README.md",
+    "huggingface/croissant.json",
+)
+EXPORT = (IMAGES, "grid.png", "card.json", "card.md", *HUB, SUMS)
 INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", CARDS)
 # of released images; not where the sets stay at their clients
 POOL = "pool.npz"

@@ -1,11 +1,11 @@
 """Writes an export folder and its card. The folder is the only thing that leaves a client.
 
-It holds images.npz, grid.png, card.json, card.md and SHA256SUMS. The card says what the images are,
-what they cost and what they are for. Nothing in it needs private data beyond the release. card.json
-is for programs; card.md carries the same with the front matter that dataset hubs read.
+It holds images.npz, grid.png, card.json, card.md, SHA256SUMS, and the same once more in a folder
+that other tools read (hub). The card says what the images are, what they cost and what they are
+for. Nothing in it needs private data beyond the release. card.json is for programs, card.md for
+people.
 """
 
-import json
 import math
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images
 from pipelines.files import sha256, write_json
-from pipelines.synthesis import base
+from pipelines.synthesis import base, card_text, hub
 
 SCHEMA = 1
 COLUMNS = 10
@@ -39,10 +39,11 @@ def write(folder: Path, data: Images, description: dict) -> None:
     data.save(folder / "images.npz", class_names=names)
     grid(data, classes=classes, names=names).save(folder / "grid.png")
     write_json(folder / "card.json", description)
-    (folder / "card.md").write_text(markdown(description))
+    (folder / "card.md").write_text(card_text.markdown(description))
+    hub.write(folder / hub.FOLDER, data, description)
     lines = []
-    for path in sorted(folder.iterdir()):
-        lines.append(f"{sha256(path)}  {path.name}\n")
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        lines.append(f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n")
     (folder / "SHA256SUMS").write_text("".join(lines))
 
 
@@ -111,78 +112,6 @@ def public_metrics(data: Images, classes: int) -> dict:
         "pixel_mean": float(means.mean()),
         "pixel_deviation_within_class": float(np.mean(deviations)),
     }
-
-
-def markdown(description: dict) -> str:
-    """Returns the text of card.md: front matter, the privacy block first, then the datasheet."""
-    privacy = description["privacy"]
-    datasheet = description["datasheet"]
-    parts = [
-        _front_matter(privacy, datasheet),
-        f"# Synthetic images {description['name']}",
-        privacy["statement"],
-    ]
-    for reason in description["weak"]:
-        parts.append(f"> **Weak:** {reason}")
-    details = {f"`{name}`": value for name, value in privacy["details"].items()}
-    parts += [
-        "## Privacy",
-        _table(_privacy_rows(description)),
-        "### Parameters of the mechanism",
-        _table(details),
-        "## Datasheet",
-        _table(datasheet | _named(datasheet)),
-        "## Metrics that need no private data",
-        _table(description["public_metrics"]),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _front_matter(privacy: dict, datasheet: dict) -> str:
-    tags = "synthetic, NOT-private"
-    if privacy["guarantee"] == "formal":
-        tags = "synthetic, differential-privacy"
-    # quoted as JSON, which is YAML: a licence is the user's own words
-    licence = json.dumps(datasheet["source_licence"], ensure_ascii=False)
-    return (
-        f"---\nlicense: other\nlicense_name: {licence}\n"
-        "task_categories: [image-classification]\n"
-        f"annotations_creators: [machine-generated]\ntags: [{tags}]\n---"
-    )
-
-
-def _privacy_rows(description: dict) -> dict:
-    privacy = description["privacy"]
-    return {
-        "release, as the client's ledger knows it": description["release"],
-        "guarantee": privacy["guarantee"],
-        "epsilon": privacy["epsilon"],
-        "delta": privacy["delta"],
-        "mu (Gaussian DP)": privacy["mu"],
-        "unit": privacy["unit"],
-        "neighbouring relation": privacy["relation"],
-        "sampling": privacy["sampling"],
-        "accountant": privacy["accountant"],
-        "mechanism": privacy["mechanism"],
-        "noise": privacy["noise"],
-        "not covered": "; ".join(privacy["not_covered"]),
-    }
-
-
-def _named(datasheet: dict) -> dict:
-    """Returns the classes' names by label, where the profile declares them."""
-    class_names = datasheet.get("class_names", ())
-    names = "; ".join(f"{label}: {name}" for label, name in enumerate(class_names))
-    return {"class_names": names} if names else {}
-
-
-def _table(rows: dict) -> str:
-    lines = ["| | |", "|---|---|"]
-    for name, value in rows.items():
-        # a bar would end the cell
-        shown = str(value).replace("|", "\\|")
-        lines.append(f"| {name.replace('_', ' ')} | {shown} |")
-    return "\n".join(lines)
 
 
 def grid(data: Images, classes: int, names: list[str] | None = None) -> Image.Image:

@@ -13,5 +13,6 @@ def test_the_stage_says_where_the_images_lie(checkout, capsys):
         export_synthetic.run(config.load(), "own", "c0", "dp_moments")
     told = capsys.readouterr().out
     place = "data/synthetic/own/c0/dp_moments"
-    assert told == f"own/c0/dp_moments: 60 images in {place}: images.npz, grid.png and card.md\n"
+    files = "images.npz, grid.png, card.md, and huggingface/ for other tools"
+    assert told == f"own/c0/dp_moments: 60 images in {place}: {files}\n"
     assert (checkout.path / place / "images.npz").exists()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import exported
 import numpy as np
 import pytest
 from dvc.repo import Repo
@@ -21,9 +22,7 @@ def project(tmp_path, monkeypatch):
     for path in (EXPORT, INITIAL, PRIVATE):
         (tmp_path / path).mkdir(parents=True)
     data = synthetic(np.zeros((3, 2, 2, 1)), np.arange(3))
-    monkeypatch.setattr(export, "markdown", lambda card: "text")
-    card = {"datasheet": {}, "public_metrics": {"images_per_class": [1, 1, 1]}}
-    export.write(tmp_path / EXPORT, data, card)
+    export.write(tmp_path / EXPORT, data, exported.card(data))
     for name in uploads.INITIAL:
         (tmp_path / INITIAL / name).write_text("{}")
     (tmp_path / PRIVATE / "state.key").write_text(pem())
@@ -85,7 +84,7 @@ def test_what_the_stages_write_passes(project):
     assert {upload.path for upload in uploads.cached(Path())} == {EXPORT, INITIAL}
 
 
-@pytest.mark.parametrize("name", ["images.npz", "grid.png", "card.json", "card.md"])
+@pytest.mark.parametrize("name", [name for name in uploads.EXPORT if name != uploads.SUMS])
 def test_a_file_that_was_changed_is_named(project, name):
     file = project.path / EXPORT / name
     file.write_bytes(file.read_bytes() + b" ")
@@ -104,9 +103,12 @@ def test_a_file_that_is_missing_is_named(project, name):
 
 
 @pytest.mark.parametrize("path", [EXPORT, INITIAL])
-@pytest.mark.parametrize("name", ["scores.csv", "below/images.npz", ".hidden"])
+@pytest.mark.parametrize(
+    "name",
+    ["scores.csv", "below/images.npz", ".hidden", "huggingface/data/train-00001-of-00002.parquet"],
+)
 def test_a_file_too_many_is_named(project, path, name):
-    (project.path / path / name).parent.mkdir(exist_ok=True)
+    (project.path / path / name).parent.mkdir(parents=True, exist_ok=True)
     (project.path / path / name).write_text("x")
     (line,) = committed(project)
     assert line.startswith(f"{path}/{name} is none of the files that may leave")
@@ -125,16 +127,18 @@ def test_sums_that_name_too_little_or_too_much_are_named(project):
         f"{EXPORT}/SHA256SUMS names more, which no export holds",
     ]
     sums.write_bytes(b"\xff\n\n")
-    assert len(committed(project)) == 5
+    assert len(committed(project)) == len(uploads.EXPORT)
 
 
 def test_the_cache_and_the_folder_are_both_looked_at(project):
     """DVC uploads the one, people hand out the other."""
     assert committed(project) == []
-    (project.path / EXPORT / "card.md").write_text("other")
+    card = project.path / EXPORT / "card.md"
+    text = card.read_text()
+    card.write_text("other")
     assert len(uploads.problems(Path())) == 1
     assert len(committed(project)) == 1
-    (project.path / EXPORT / "card.md").write_text("text")
+    card.write_text(text)
     assert len(uploads.problems(Path())) == 1
 
 

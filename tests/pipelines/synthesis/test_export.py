@@ -1,53 +1,26 @@
 import hashlib
 import json
 
+import exported
 import numpy as np
 import pytest
+from exported import images as data
 from PIL import Image
-from ruamel.yaml import YAML
 
-from pipelines import config
 from pipelines.datasets.labelled_images import class_names, load, synthetic
-from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.synthesis import export, gan
-from pipelines.synthesis.base import Space
-
-PROFILE = config.load().profiles["digits"]
+from pipelines.synthesis import card_text, export, hub
 
 
-def data(count=40):
-    rng = np.random.default_rng(0)
-    return synthetic(rng.random((count, 8, 8, 1)), np.arange(count) % 4)
-
-
-def described(release):
-    return export.card(
-        dataset="digits",
-        client="c0",
-        generator="dp_moments",
-        release=release,
-        data=data(),
-        profile=PROFILE,
-    )
-
-
-def formal():
-    from pipelines.synthesis import dp_moments
-
-    plan = dp_moments.plan(
-        config.load().generator("digits", "dp_moments"), Budget(10.0, 1e-5), Space(8, 8, 1, 10)
-    )
-    return {
-        "privacy": {**plan.statement.as_dict(), "guarantee": "formal"},
-        "weak": [],
-        "name": "f00d",
-    }
+def described(release=None):
+    return exported.card(exported.images(), release)
 
 
 def test_the_folder_holds_exactly_what_may_leave(tmp_path):
-    export.write(tmp_path, data(), described(formal()))
+    export.write(tmp_path, data(), described())
     names = {"images.npz", "grid.png", "card.json", "card.md", "SHA256SUMS"}
-    assert {path.name for path in tmp_path.iterdir()} == names
+    names |= {f"{hub.FOLDER}/{name}" for name in hub.FILES}
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.relative_to(tmp_path).as_posix() for path in files} == names
     sums = dict(
         reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
     )
@@ -58,7 +31,7 @@ def test_the_folder_holds_exactly_what_may_leave(tmp_path):
 
 
 def test_the_card_carries_the_whole_privacy_block():
-    privacy = described(formal())["privacy"]
+    privacy = described()["privacy"]
     wanted = {
         "mechanism",
         "epsilon",
@@ -86,42 +59,20 @@ def test_public_metrics_need_only_the_synthetic_images():
 
 
 def test_a_card_without_privacy_says_so_everywhere():
-    plan = gan.plan(
-        config.load().generator("digits", "gan"), Budget(10.0, 1e-5), Space(8, 8, 1, 10)
-    )
-    release = {"privacy": plan.statement.as_dict(), "weak": [], "name": "f00d"}
-    text = export.markdown(described(release))
+    text = card_text.markdown(described(exported.without_privacy()))
     assert "NO PRIVACY GUARANTEE" in text
-    assert "NOT-private" in text
     assert "| guarantee | none |" in text
     assert "| epsilon | inf |" in text
 
 
 def test_a_weak_plan_is_marked_in_json_and_markdown():
-    weak = {**formal(), "weak": ["This plan can only make noise."]}
+    weak = {**exported.formal(), "weak": ["This plan can only make noise."]}
     assert described(weak)["weak"] == ["This plan can only make noise."]
-    assert "**Weak:** This plan can only make noise." in export.markdown(described(weak))
-
-
-@pytest.mark.parametrize(
-    "licence", ["CC BY 4.0 (a: b)", "yours: [see] #1", 'two\nlines "quoted"', ""]
-)
-def test_the_front_matter_is_yaml_whatever_the_licence(licence):
-    profile = PROFILE.model_copy(update={"licence": licence})
-    text = export.markdown(
-        export.card(
-            dataset="d", client="c", generator="gan", release=formal(), data=data(), profile=profile
-        )
-    )
-    front = YAML(typ="safe").load(text.split("---\n")[1])
-    assert front["license_name"] == licence and front["tags"] == [
-        "synthetic",
-        "differential-privacy",
-    ]
+    assert "**Weak:** This plan can only make noise." in card_text.markdown(described(weak))
 
 
 def test_the_card_is_standard_json(tmp_path):
-    export.write(tmp_path, data(), described(formal()))
+    export.write(tmp_path, data(), described())
     json.loads((tmp_path / "card.json").read_text(), parse_constant=lambda name: pytest.fail(name))
 
 
@@ -152,15 +103,7 @@ def test_the_grid_shows_images_of_any_number_of_channels(channels, shown):
 
 
 def with_names(names):
-    profile = PROFILE.model_copy(update={"classes": 4, "class_names": names})
-    return export.card(
-        dataset="skin",
-        client="c0",
-        generator="dp_moments",
-        release=formal(),
-        data=data(),
-        profile=profile,
-    )
+    return exported.card(data(), classes=4, class_names=names)
 
 
 def test_declared_class_names_are_on_the_card_in_the_file_and_in_the_picture(tmp_path):

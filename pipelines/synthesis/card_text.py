@@ -1,0 +1,112 @@
+"""Writes a card in words: first what was promised to whom, then the privacy block, then the rest.
+
+>>> description = {
+...     "name": "digits/c0/gan",
+...     "weak": [],
+...     "privacy": {
+...         "guarantee": "none",
+...         "unit": "record",
+...         "statement": "NO PRIVACY GUARANTEE: gan is not private at all (epsilon infinite).",
+...     },
+... }
+>>> print(*promise(description), sep="\\n")
+**Nothing was promised to anyone.** NO PRIVACY GUARANTEE: gan is not private at all (epsilon infinite).
+These images may show any record of client `c0` of `digits`.
+"""
+
+
+def markdown(description: dict) -> str:
+    """Returns the text of a card.
+
+    Args:
+        description: The card, from `export.card`.
+    """
+    privacy = description["privacy"]
+    datasheet = description["datasheet"]
+    parts = [
+        f"# Synthetic images {description['name']}",
+        "\n".join(promise(description)),
+    ]
+    for reason in description["weak"]:
+        parts.append(f"> **Weak:** {reason}")
+    details = {f"`{name}`": value for name, value in privacy["details"].items()}
+    parts += [
+        "## Privacy",
+        _table(_privacy_rows(description)),
+        "### Parameters of the mechanism",
+        _table(details),
+        "## Datasheet",
+        _table(datasheet | _named(datasheet)),
+        "## Metrics that need no private data",
+        _table(description["public_metrics"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def promise(description: dict) -> list[str]:
+    """Returns lines that say in words what was promised to whom.
+
+    Args:
+        description: The card, from `export.card`.
+    """
+    privacy = description["privacy"]
+    dataset, client, _ = description["name"].split("/")
+    if privacy["guarantee"] != "formal":
+        return [
+            f"**Nothing was promised to anyone.** {privacy['statement']}",
+            f"These images may show any {privacy['unit']} of client `{client}` of `{dataset}`.",
+        ]
+    return [
+        f"**Promised to each single {privacy['unit']}** that client `{client}` of `{dataset}` "
+        f"trained on: {privacy['statement']}",
+        "",
+        f"- Epsilon is {float(privacy['epsilon']):g} and delta is {float(privacy['delta']):g}. "
+        "With epsilon 0 the images would say nothing of it.",
+        f"- Compared are any two training parts that differ in one: {privacy['relation']}.",
+        f"- Not covered: {'; '.join(privacy['not_covered'])}.",
+    ]
+
+
+def class_names(description: dict) -> list[str]:
+    """Returns a name per class, by label. Without declared names it is the label.
+
+    Args:
+        description: The card, from `export.card`.
+    """
+    classes = len(description["public_metrics"]["images_per_class"])
+    names = description["datasheet"].get("class_names")
+    return names or [str(label) for label in range(classes)]
+
+
+def _privacy_rows(description: dict) -> dict:
+    privacy = description["privacy"]
+    return {
+        "release, as the client's ledger knows it": description["release"],
+        "guarantee": privacy["guarantee"],
+        "epsilon": privacy["epsilon"],
+        "delta": privacy["delta"],
+        "mu (Gaussian DP)": privacy["mu"],
+        "unit": privacy["unit"],
+        "neighbouring relation": privacy["relation"],
+        "sampling": privacy["sampling"],
+        "accountant": privacy["accountant"],
+        "mechanism": privacy["mechanism"],
+        "noise": privacy["noise"],
+        "not covered": "; ".join(privacy["not_covered"]),
+    }
+
+
+def _named(datasheet: dict) -> dict:
+    """Returns the classes' names by label, where the profile declares them."""
+    class_names = datasheet.get("class_names", ())
+    names = "; ".join(f"{label}: {name}" for label, name in enumerate(class_names))
+    return {"class_names": names} if names else {}
+
+
+def _table(rows: dict) -> str:
+    lines = ["| | |", "|---|---|"]
+    for name, value in rows.items():
+        # a bar would end the cell
+        shown = str(value).replace("|", "\\|")
+        lines.append(f"| {name.replace('_', ' ')} | {shown} |")
+    return "\n".join(lines)

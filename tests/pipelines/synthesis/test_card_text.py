@@ -1,0 +1,45 @@
+import exported
+import pytest
+
+from pipelines.synthesis import card_text, hub
+
+
+def first_lines(release: dict) -> str:
+    """Returns what stands between the title and the first section."""
+    text = card_text.markdown(exported.card(exported.images(), release))
+    title, _, rest = text.partition("\n\n")
+    assert title == "# Synthetic images digits/c0/dp_moments"
+    return rest.partition("\n\n## ")[0]
+
+
+def test_a_guarantee_is_told_in_the_first_lines():
+    said = first_lines(exported.formal(epsilon=2.5))
+    assert said.startswith("**Promised to each single record** that client `c0` of `digits`")
+    assert "Epsilon is 2.5 and delta is 1e-05." in said
+    assert "any two training parts that differ in one: add or remove one record." in said
+    not_covered = said.partition("Not covered: ")[2]
+    assert not_covered.startswith("the locally fine-tuned model; metrics computed on private")
+    assert "a person whose records lie at several clients" in not_covered
+
+
+@pytest.mark.parametrize(
+    ("release", "why"),
+    [
+        (exported.with_test_noise, "is void: SEEDED TEST NOISE: no guarantee."),
+        (exported.without_privacy, "is not private at all (epsilon infinite)."),
+    ],
+)
+def test_without_a_guarantee_the_first_lines_say_that_nobody_was_promised_anything(release, why):
+    said = first_lines(release())
+    assert said.startswith("**Nothing was promised to anyone.** NO PRIVACY GUARANTEE:")
+    assert why in said
+    assert "may show any record of client `c0` of `digits`" in said
+    assert "Promised to" not in said and "Epsilon is" not in said
+
+
+def test_the_card_of_other_tools_begins_with_the_same_words(tmp_path):
+    folder = exported.written(tmp_path / "own", exported.images())
+    card = (folder / "card.md").read_text()
+    assert not card.startswith("---")
+    for_hubs = (folder / hub.FOLDER / hub.CARD).read_text()
+    assert for_hubs.startswith("---\n") and for_hubs.endswith(f"\n---\n\n{card}")
