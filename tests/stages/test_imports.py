@@ -18,6 +18,7 @@ HEAVY = {
     "opacus",
     "opendp",
     "pandas",
+    "pyarrow",
     "scipy",
     "sklearn",
     "torch",
@@ -27,7 +28,7 @@ HEAVY = {
 # {stage: the heavy libraries that it uses from its first function on}
 USED = {
     "check_quality": {"scipy", "sklearn", "torch", "torch_fidelity", "torchvision"},
-    "export_synthetic": {"scipy"},
+    "export_synthetic": {"pyarrow", "scipy"},
     "fine_tune": {"torch"},
     "fine_tune_noisy": {"scipy", "torch"},
     # learn2learn imports torchvision and scipy
