@@ -175,7 +175,7 @@ def _read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:
 def _wait_for_clients(
     session: Session, clients: list[str], timeout: float, check: Callable[[], None]
 ) -> None:
-    """Waits until all clients are there.
+    """Waits until all clients are there, and tells of each when it comes.
 
     Args:
         session: The submitter's session.
@@ -187,7 +187,15 @@ def _wait_for_clients(
         UserError: A client is not there in time.
     """
     until = time.monotonic() + timeout
-    while missing := _missing(session, clients):
+    told = set()
+    print(f"  The server answers. Waiting for {len(clients)} clients: {', '.join(clients)}.")
+    while True:
+        missing = _missing(session, clients)
+        for client in sorted(set(clients) - missing - told):
+            told.add(client)
+            print(f"  {client} is there ({len(told)} of {len(clients)}).", flush=True)
+        if not missing:
+            return
         check()
         if time.monotonic() > until:
             raise UserError(
