@@ -149,7 +149,8 @@ def conditions(params: config.Params, dataset: str, regime: str) -> str:
     """
     blocks = [client_draws.conditions(params, dataset, REGIMES[regime])]
     for name in ("fine_tune", "new_clients", *map(methods.block, STARTS)):
-        blocks.append(params.training(dataset, name).model_dump())
+        # the benchmark has newcomers of its own
+        blocks.append(params.training(dataset, name).model_dump(exclude={"held_out"}))
     profile = params.profiles[dataset].model_dump()
     blocks += [profile[name] for name in ("classifier", "shape", "classes", "augmentation")]
     return digest(blocks)
