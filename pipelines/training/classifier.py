@@ -13,6 +13,7 @@ from pipelines.config.training import Pooled
 from pipelines.datasets.labelled_images import Images
 from pipelines.training import fixed_features
 from pipelines.training.augmentation import warp
+from pipelines.training.progress import Steps
 from pipelines.training.tensors import logits, tensors
 
 
@@ -155,13 +156,15 @@ def fit(
     stopper = None
     if validation is not None and len(validation):
         stopper = _Stopper(model, validation, patience)
-    for epoch in range(1, epochs + 1):
+    passes = Steps(range(1, epochs + 1), "epochs")
+    for epoch in passes:
         model.train()
         for rows in batches(len(labels), batch, generator):
             inputs = warp(images[rows], augmentation, generator) if augmentation else images[rows]
-            _step(model, inputs, labels[rows], optimiser)
+            loss = _step(model, inputs, labels[rows], optimiser)
             if schedule:
                 schedule.step()
+        passes.tell(loss)
         if stopper and stopper.stops_after(epoch):
             break
     if stopper:
@@ -172,11 +175,13 @@ def fit(
 
 def _step(
     model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, optimiser: torch.optim.Optimizer
-) -> None:
+) -> torch.Tensor:
+    """Takes a step and returns the loss before it."""
     loss = F.cross_entropy(model(inputs), labels)
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     optimiser.step()
+    return loss.detach()
 
 
 class _Stopper:

@@ -22,6 +22,7 @@ from pipelines.config.training import Replay, ReplaySchedule
 from pipelines.datasets.labelled_images import Images
 from pipelines.training.fixed_features import without_fixed_part
 from pipelines.training.pool import Pool
+from pipelines.training.progress import Steps
 from pipelines.training.tensors import tensors
 
 
@@ -106,7 +107,9 @@ def fit(
     share = schedule.synthetic_share if pool else 0.0
     released = pool.batches(schedule.synthetic_batch, schedule.steps, stream) if share else None
     model.train()
-    for step, rows in enumerate(_batches(len(labels), settings.batch, schedule.steps, stream)):
+    batches = _batches(len(labels), settings.batch, schedule.steps, stream)
+    steps = Steps(enumerate(batches), "training at home", schedule.steps, every=20)
+    for step, rows in steps:
         if share:
             synthetic, classes = next(released)
             # one pass for both: of small images a pass alone is mostly overhead
@@ -123,6 +126,7 @@ def fit(
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
+        steps.tell(loss)
     model.eval()
     return schedule.steps
 
