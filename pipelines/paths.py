@@ -15,6 +15,7 @@ from pipelines.privacy.ledger_folder import LedgerError
 SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
+SCORES = Path("scores")
 AUDIT = SCRATCH / "audit"
 LEDGERS = ledger_folder.VARIABLE
 # stands where the names of other shared models have a generator
@@ -104,6 +105,11 @@ def of_noisy_method(method: str) -> str:
     'noisy-dpsgd_head'
     """
     return f"{NOISY}-{method}"
+
+
+def scores(dataset: str) -> Path:
+    """Returns the folder of what DVC shows of a published data set; of others it says nothing."""
+    return SCORES / dataset
 
 
 def initial(dataset: str, name: str) -> Path:

@@ -55,6 +55,15 @@ def test_the_first_run_makes_everything(built):
         assert len(np.load(folder / "images.npz")["labels"]) == 60
 
 
+def test_dvc_shows_no_score_of_own_images(built):
+    """DVC puts these files into the Git commit of each experiment."""
+    folder = built.path / "scores/own"
+    assert json.loads((folder / "metrics.json").read_text()) == {}
+    header, empty = (folder / "rounds.csv").read_text().splitlines()
+    assert header.startswith("round,") and set(empty) == {","}
+    assert {path.name for path in folder.iterdir()} == {"metrics.json", "rounds.csv"}
+
+
 def test_what_a_clock_says_stays_at_home(built):
     """Seconds differ between runs of one seed: they may stand in no file that leaves, and beside no
     result.
@@ -90,7 +99,7 @@ def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_ba
         }
     for stage in ("meta_train", "fine_tune"):
         assert {f"{stage}@own-datalens", f"{stage}@own-dp_moments"} <= set(ran)
-    assert ran[-1] == "report"
+    assert ran[-2:] == ["report", "scores@own"]
     built.edit(lambda params: params["clients"]["c1"].update(epsilon=3.0))
     assert built.repro() == []
 
@@ -99,7 +108,8 @@ def test_changing_meta_reruns_no_generator(built):
     built.edit(lambda params: params["meta"].update(inner_steps=2))
     ran = {name.split("@")[0] for name in built.repro()}
     # some baselines have `meta` as their base, and DVC cannot tell which
-    assert ran == {"meta_train", "fine_tune", "train_baseline", "new_clients", "report"}
+    after = {"report", "scores"}
+    assert ran == {"meta_train", "fine_tune", "train_baseline", "new_clients", *after}
 
 
 def test_a_profile_of_another_data_set_and_how_long_to_wait_rerun_nothing(built):

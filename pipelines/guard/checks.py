@@ -22,6 +22,7 @@ GENERATED = (
     "models/private",
     "models/initial",
     "reports",
+    "scores",
     "ledgers",
     ".scratch",
     "raw",

@@ -37,6 +37,7 @@ USED = {
     "partition": set(),
     "prepare": set(),
     "report": {"matplotlib", "scipy"},
+    "scores": {"scipy"},
     "train_alone": {"torch"},
     "train_baseline": {"torch"},
     "train_dp_baseline": {"scipy", "torch"},
