@@ -18,7 +18,7 @@ from torch import nn
 
 from models.fixed_features import FixedFeatures, without_parameters
 
-# of a feature vector, about: better than 1 (benchmarks/head_schedules.py)
+# of a feature vector, about: 1 was level with it (benchmarks/head_schedules.py)
 NORM = 2.0
 # raised when the same weights would give other features
 VERSION = 1
