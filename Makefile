@@ -16,7 +16,7 @@ BUILT = --build-constraints requirements-build.lock --require-build-hashes --pre
 
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
-.PHONY: setup readers repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) lock clean
+.PHONY: setup readers repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) figures lock clean
 setup: .venv/installed
 readers: .venv/readers/installed
 repro: setup ; @python -m pipelines.reproduction $(TARGETS)
@@ -39,6 +39,8 @@ audit: setup ; OMP_NUM_THREADS=1 python -m audits --long --out .scratch/audit &&
 mutants: setup ; PYTHONPATH=tests python -m mutants
 # the paper's tables and figures (Fig. 3 is table5's picture); hours to days: make table2 ARGS="--datasets mnist --seeds 0"
 $(EXPERIMENTS): setup ; python -m pipelines.recover && python -m experiments $@ $(ARGS)
+# what stands in docs/results.md and in README's table, from benchmarks/results
+figures: setup ; python -m benchmarks.crossing && python -m benchmarks.figures
 lock:  setup
 	$(COMPILE) --group setup -o requirements-setup.lock
 	$(COMPILE) --group build -o requirements-build.lock

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,12 +79,9 @@ class Project:
                 export_synthetic.run(params, "own", client, generator)
 
     def repro(self, *targets: str, ok: bool = True) -> list[str]:
-        """Runs `dvc repro` and returns the names of the stages whose command ran."""
-        names = []
-        for line in self.dvc("repro", *targets, ok=ok).stdout.splitlines():
-            if line.startswith("Running stage"):
-                names.append(line.split("'")[1])
-        return names
+        """Runs what `make repro` runs, and returns the names of the stages whose command ran."""
+        done = self.run(sys.executable, "-m", "pipelines.reproduction", *targets, ok=ok)
+        return re.findall(r"^\[\d+/\d+\] ([^,\n]+)", done.stdout, re.MULTILINE)
 
 
 def names_in(folder: Path) -> set[str]:
