@@ -28,7 +28,6 @@ from benchmarks.personalisation_cells import ALONE_RECIPE
 from pipelines.evaluation import intervals
 from pipelines.evaluation.intervals import Interval
 from pipelines.reporting import canvas
-from pipelines.reporting.epsilon_plot import COLOURS
 
 NAME = "crossing"
 PICTURE = Path("docs/images/crossing.png")
@@ -134,7 +133,7 @@ def picture(rows: list[dict]) -> Figure:
         for index, dataset in enumerate(personalisation.DATASETS):
             shown = [row for row in rows if row["dataset"] == dataset]
             style = {
-                "color": COLOURS[index % len(COLOURS)],
+                "color": canvas.OF_GENERATORS[index % len(canvas.OF_GENERATORS)],
                 "marker": canvas.MARKERS[index % len(canvas.MARKERS)],
                 "label": dataset,
             }

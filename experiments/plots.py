@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments import new_clients_plot
 from experiments.plans import GROUPS, STABILISERS
 from experiments.summaries import accuracies_in_both, by, generators, mean
 from experiments.tables import BASES
 from experiments.variant_tables import variants_of
 from pipelines.evaluation import image_quality
 from pipelines.evaluation.metrics import METRICS
-from pipelines.reporting import canvas, new_clients_plot
-from pipelines.reporting.epsilon_plot import COLOURS
+from pipelines.reporting import canvas
 from pipelines.reporting.findings import marked
 
 # Height of a panel of Table V, in inches.
@@ -57,7 +57,7 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
     for axes, (field, label) in zip(drawn.subplots(count, 2).flat, panels.items()):
         for index, ((dataset, generator), shown) in enumerate(lines):
             style = {
-                "color": COLOURS[index % len(COLOURS)],
+                "color": canvas.OF_GENERATORS[index % len(canvas.OF_GENERATORS)],
                 "marker": canvas.MARKERS[index % len(canvas.MARKERS)],
                 "label": f"{dataset}, {generator}",
             }
@@ -88,7 +88,7 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
         dataset_rows = [row for row in rows if row["dataset"] == dataset]
         variants = variants_of(dataset_rows, generator, STABILISERS)
         for index, (variant, runs) in enumerate(variants.items()):
-            style = {"color": COLOURS[index], "label": variant}
+            style = {"color": canvas.OF_GENERATORS[index], "label": variant}
             shared_curves = []
             home_curves = []
             for run in runs:
@@ -193,7 +193,7 @@ def _name(row: dict) -> str:
 def _colours(table: list[dict]) -> dict[str, str]:
     """Returns a colour for each generator; what has none is grey."""
     names = sorted({row["generator"] for row in table} - {""})
-    return {"": canvas.OTHER, **dict(zip(names, COLOURS))}
+    return {"": canvas.OTHER, **dict(zip(names, canvas.OF_GENERATORS))}
 
 
 def _shift(generator: str, colours: dict[str, str]) -> float:

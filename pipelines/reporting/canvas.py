@@ -1,5 +1,8 @@
 """Holds what all pictures share: empty figures, colours, labelled axes, legends and saving.
 
+They are those of audits, benchmarks and experiments. The report's plots are SVG, drawn by its
+templates.
+
 Each picture has a Figure of its own on an Agg canvas. pyplot and its global state are not used.
 """
 
@@ -32,6 +35,14 @@ COLOURS = {
     "fedavg_real": "#E69F00",
     "pppfl_real": "#0072B2",
 }
+# One colour per generator.
+OF_GENERATORS = (
+    "#0072B2",
+    "#CC79A7",
+    "#009E73",
+    "#E69F00",
+    "#56B4E9",
+)
 OTHER = "#8c8c8c"
 INK = "#333333"
 FAINT = "#dddddd"

@@ -30,18 +30,22 @@ def of_method(name: str, run: dict, seed: int) -> dict:
 
     Returns:
         {"mean_accuracy_low", "mean_accuracy_high", "over_local", "over_local_low",
-        "over_local_high"}. A value is None where there is no interval, or nothing to compare with.
+        "over_local_high", "over_local_differing": number of images that differ}. A value is None
+        where there is no interval, or nothing to compare with.
     """
     interval = intervals.of_mean(run["correct"][name], seed=_seed(seed, name))
     over_local = intervals.Interval(None, None, None)
+    images = 0
     if name != "local" and "local" in run["correct"]:
         over_local = _difference(name, "local", run, seed)
+        images = differing(run["correct"][name], run["correct"]["local"])
     return {
         "mean_accuracy_low": interval.low,
         "mean_accuracy_high": interval.high,
         "over_local": over_local.value,
         "over_local_low": over_local.low,
         "over_local_high": over_local.high,
+        "over_local_differing": images,
     }
 
 
@@ -59,7 +63,7 @@ def of_pppfl(run: dict, generators: list[str], seed: int) -> list[dict]:
     """
     compared = []
     for method, rival in _pairs(run["correct"], generators):
-        compared.append(_compared(method, rival, run, seed))
+        compared.append(paired(method, rival, run, seed))
     return compared
 
 
@@ -77,42 +81,73 @@ def sentences(comparisons: list[dict], methods: Mapping[str, dict]) -> list[str]
     return [f"{marked(name, methods[name])} {', '.join(verdicts[name])}." for name in verdicts]
 
 
+def verdict(entry: Mapping) -> int:
+    """Returns 1 where a paired difference is shown to be a gain, -1 a loss, and 0 if none is shown.
+
+    Args:
+        entry: {"low", "high", "differing": number of images or cells that differ}.
+
+    Example:
+        >>> verdict({"low": 0.1, "high": 0.3, "differing": 40})
+        1
+        >>> verdict({"low": 0.1, "high": 0.3, "differing": 5})
+        0
+    """
+    if entry["low"] is None or entry["differing"] < FEWEST:
+        return 0
+    return int(entry["low"] > 0) - int(entry["high"] < 0)
+
+
 def standing(entry: dict) -> str:
     """Returns in words what a paired difference says of the rival.
 
     Args:
-        entry: {"rival", "low", "high", "differing": number of images or cells that differ}.
+        entry: {"rival", "low", "high", "differing"}, as `verdict` takes it.
 
     Example:
         >>> standing({"rival": "local", "low": 0.1, "high": 0.3, "differing": 40})
-        'beats local by more than the interval'
-        >>> standing({"rival": "local", "low": 0.1, "high": 0.3, "differing": 5})
-        'cannot be told from local'
+        'is ahead of local'
+        >>> standing({"rival": "local", "low": -0.1, "high": 0.3, "differing": 40})
+        'shows no difference to local'
     """
-    rival = entry["rival"]
-    if entry["low"] is None or entry["differing"] < FEWEST:
-        return f"cannot be told from {rival}"
-    if entry["low"] > 0:
-        return f"beats {rival} by more than the interval"
-    if entry["high"] < 0:
-        return f"loses to {rival} by more than the interval"
-    return f"does not beat {rival} by more than the interval"
+    words = {1: "is ahead of", 0: "shows no difference to", -1: "is behind"}
+    return f"{words[verdict(entry)]} {entry['rival']}"
 
 
-def _compared(method: str, rival: str, run: dict, seed: int) -> dict:
-    """Returns one entry of `of_pppfl`."""
+def paired(method: str, rival: str, run: dict, seed: int) -> dict:
+    """Returns the paired difference of a method's mean accuracy to a rival's.
+
+    Args:
+        method: Name of the method.
+        rival: Name of the other one.
+        run: What `collect.read` returned; its "correct" is read.
+        seed: Seed of the run, from which the bootstrap's is derived.
+
+    Returns:
+        One entry of `of_pppfl`.
+    """
     value, low, high = _difference(method, rival, run, seed)
-    differing = 0
-    for client, right in run["correct"][method].items():
-        differing += int(np.count_nonzero(right != run["correct"][rival][client]))
     return {
         "method": method,
         "rival": rival,
         "difference": value,
         "low": low,
         "high": high,
-        "differing": differing,
+        "differing": differing(run["correct"][method], run["correct"][rival]),
     }
+
+
+def differing(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> int:
+    """Returns the number of test images on which one method is right and the other wrong.
+
+    Args:
+        ours: {client: bool [n]}, which of its test images a method classifies rightly.
+        theirs: The same of the other method.
+    """
+    count = 0
+    for client, right in ours.items():
+        count += int(np.count_nonzero(right != theirs[client]))
+    return count
 
 
 def _pairs(methods: Container[str], generators: list[str]) -> Iterator[tuple[str, str]]:

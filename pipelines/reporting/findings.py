@@ -1,22 +1,23 @@
-"""Finds what the page says in words: the first facts, the warnings, and who is not private.
+"""Finds what the page says in words: the warnings, who is not private, and what is handed out."""
 
-A road is one way to learn together: images once, or noisy training round by round.
-"""
+from collections.abc import Container, Iterator
 
-from collections.abc import Iterator
-
+from pipelines.methods import AT_HOME
 from pipelines.reporting.budgets import BEYOND
-from pipelines.reporting.formatting import number
 
 UPPER_BOUND = "upper bound, not private"
 VOID = "NOT PRIVATE"
 COLLAPSED = "COLLAPSED"
 KINDS = ("NOT PRIVATE", "Collapsed", "Lost on the way", "Took no part", "Weak plan", "Quality")
+# A reader must see these at once.
+GRAVE = ("NOT PRIVATE", "Collapsed")
 
 # A client hands out one of these on each road.
 MODEL = "a model, every round"
 IMAGES = "images, once"
 NOTHING = "nothing"
+# Methods that need of a client its images alone.
+IMAGES_ALONE = ("pppfl", "pooled", "best_single", "own_synthetic")
 
 
 def not_private(entry: dict) -> bool:
@@ -52,7 +53,7 @@ def marked(name: str, entry: dict) -> str:
 def best(summary: dict, column: str, lowest: bool = False) -> str:
     """Returns the method with the best value of a column.
 
-    An upper bound is no rival, and the figures of a collapsed model are none.
+    An upper bound is no rival, and the figures of a collapsed model, or of noise, are none.
 
     Args:
         summary: What `summary.build` returned.
@@ -62,47 +63,45 @@ def best(summary: dict, column: str, lowest: bool = False) -> str:
     methods = summary["methods"]
     rivals = []
     for name, figures in methods.items():
-        if not figures["upper_bound"] and not figures["collapsed"]:
+        if not any(map(figures.get, ("upper_bound", "collapsed", "weak"))):
             rivals.append(name)
     pick = min if lowest else max
     return pick(rivals or methods, key=lambda name: methods[name][column])
 
 
-def apart_last(methods: dict[str, dict]) -> list[tuple[str, dict]]:
-    """Returns the methods, those that cannot be compared last.
+def apart(methods: dict[str, dict]) -> tuple[dict[str, dict], dict[str, dict]]:
+    """Returns the methods that can be compared, and the others.
 
-    First come the methods as they are, then those on images whose plan said that they are noise,
-    then the collapsed ones.
-    """
-    return sorted(methods.items(), key=lambda item: (bool(item[1]["collapsed"]), item[1]["weak"]))
-
-
-def roads(summary: dict, generators: list[str], noisy: list[str]) -> list[dict]:
-    """Lists the roads that ran.
-
-    All of them have the same budgets, records and test images. For each generator there is PPPFL
-    and one model on all images, then come the noisy algorithms, then each client alone.
+    The others have collapsed, or are on images whose plan said that they are noise.
 
     Args:
-        summary: What `summary.build` returned.
-        generators: The generators of the parameters.
+        methods: The methods of the summary.
+    """
+    comparable = {}
+    others = {}
+    for name, entry in methods.items():
+        group = others if entry["collapsed"] or entry["weak"] else comparable
+        group[name] = entry
+    return comparable, others
+
+
+def handed_out(method: str, noisy: Container[str]) -> str:
+    """Returns what a client hands out for a method.
+
+    Args:
+        method: Name of the method.
         noisy: The noisy algorithms of the parameters.
 
-    Returns:
-        [{"method", "hands_out": what a client hands out, "entry": the method's figures}].
+    Example:
+        >>> handed_out("pooled/datalens", ["dpsgd"]), handed_out("dpsgd", ["dpsgd"])
+        ('images, once', 'a model, every round')
     """
-    hands_out = {}
-    for generator in generators:
-        hands_out[f"pppfl/{generator}"] = IMAGES
-        hands_out[f"pooled/{generator}"] = IMAGES
-    hands_out |= dict.fromkeys(noisy, MODEL)
-    hands_out["local"] = NOTHING
-    rows = []
-    for name, what in hands_out.items():
-        if name in summary["methods"]:
-            entry = summary["methods"][name]
-            rows.append({"method": name, "hands_out": what, "entry": entry})
-    return rows
+    algorithm = method.partition("/")[0]
+    if algorithm in AT_HOME:
+        return NOTHING
+    if algorithm in IMAGES_ALONE and method not in noisy:
+        return IMAGES
+    return MODEL
 
 
 def accounts(summary: dict) -> list[dict]:
@@ -113,55 +112,6 @@ def accounts(summary: dict) -> list[dict]:
             text = "unit: {unit}; {relation}; sampling: {sampling}; by {accountant}"
             methods.setdefault(text.format(**figures), []).append(name)
     return [{"methods": names, "text": text} for text, names in methods.items()]
-
-
-def facts(summary: dict) -> list[tuple[str, str, str]]:
-    """Returns (label, figure, explanation) of what a reader asks first.
-
-    They are figures and no verdict, for it is one run. If all models have collapsed there is none.
-    """
-    methods = summary["methods"]
-    if all(figures["collapsed"] for figures in methods.values()):
-        return []
-    cards = [
-        _best_at_home(summary, "Best mean at home", "mean_accuracy"),
-        _best_at_home(summary, "Best worst client", "worst_accuracy"),
-    ]
-    name = best(summary, "mean_global_before")
-    about = f"{marked(name, methods[name])}, on the global test set, before any private fine-tuning"
-    cards.append(("Best shared model", number(methods[name]["mean_global_before"]), about))
-    return cards + list(_smallest(summary))
-
-
-def _best_at_home(summary: dict, label: str, column: str) -> tuple[str, str, str]:
-    """Returns the card of the method that is best in one column of accuracies at home."""
-    name = best(summary, column)
-    figures = summary["methods"][name]
-    mean = number(figures["mean_accuracy"])
-    worst = number(figures["worst_accuracy"])
-    about = f"{marked(name, figures)}: mean {mean}, worst {worst} ({figures['worst_client']})"
-    return label, number(figures[column]), about
-
-
-def _smallest(summary: dict) -> Iterator[tuple[str, str, str]]:
-    """Yields PPPFL's figure for the client with the fewest records, one card per generator.
-
-    No generator is chosen by its score. A collapsed model has no card, and neither has one of
-    images that the plan calls noise.
-    """
-    sizes = {}
-    for name, facts in summary["clients"].items():
-        if facts["records"] is not None:
-            sizes[name] = facts["records"]
-    if not sizes:
-        return
-    client = min(sizes, key=sizes.get)
-    start = summary["methods"].get("random_init", {}).get("clients", {}).get(client)
-    beside = "" if start is None else f"; random_init {number(start)}"
-    for name, method in summary["methods"].items():
-        if name.startswith("pppfl/") and not method["collapsed"] and not method["weak"]:
-            about = f"{marked(name, method)}, {sizes[client]} records{beside}"
-            yield f"Smallest client, {client}", number(method["clients"][client]), about
 
 
 def warnings(summary: dict) -> dict[str, dict[str, list[str]]]:

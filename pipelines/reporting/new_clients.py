@@ -72,7 +72,7 @@ def sentences(differences: dict[str, list[dict]]) -> list[str]:
         >>> entry = {"method": "pppfl/datalens", "rival": "random_init", "low": 0.1, "high": 0.2}
         >>> entries = [entry | {"labels": labels, "differing": 12} for labels in (8, 16)]
         >>> sentences({"datalens": entries})
-        ['pppfl/datalens beats random_init by more than the interval with 8, 16 labels.']
+        ['pppfl/datalens is ahead of random_init with 8, 16 labels.']
     """
     texts = []
     for entries in filter(None, differences.values()):

@@ -10,7 +10,7 @@ import numpy as np
 from pipelines.config import Params
 from pipelines.evaluation.image_quality import shown_fields
 from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients
-from pipelines.reporting import budgets, comparisons, new_clients
+from pipelines.reporting import budgets, choice, client_gains, comparisons, new_clients
 from pipelines.reporting.collect import STATEMENT
 
 COST = ("rounds", "bytes_up", "bytes_down", "seconds", "seconds_at_home")
@@ -26,13 +26,16 @@ def build(params: Params, dataset: str, run: dict) -> dict:
 
     Returns:
         "dataset", "seed", "methods": {NAME: figures}, "left_out": {NAME: why it did not run},
-        "comparisons": [PPPFL against a rival], "new_clients": {GENERATOR: [PPPFL against a rival]}
-        and "clients": {NAME: figures}.
+        "choice": what `choice.of_run` returned, "comparisons": [PPPFL against a rival],
+        "new_clients": {GENERATOR: [PPPFL against a rival]} and "clients": {NAME: figures}.
     """
     methods = {}
     for name in run["results"]:
         intervals = comparisons.of_method(name, run, params.seed)
         methods[name] = _method(name, run, list(params.clients)) | intervals
+    for name, figures in methods.items():
+        figures["gains"] = client_gains.at_home(name, run, params.seed)
+        figures["elsewhere"] = client_gains.elsewhere(name, methods, params.seed)
     clients = {}
     for name in params.clients:
         clients[name] = _client(name, params, run)
@@ -41,6 +44,7 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         "seed": params.seed,
         "methods": methods,
         "left_out": run["left_out"],
+        "choice": choice.of_run(methods, run, params.seed),
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "new_clients": new_clients.differences(run["new_clients"], params.seed),
         "clients": clients,
@@ -78,6 +82,7 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         "mean_accuracy_before": _mean(before),
         "mean_global_before": _mean(global_before),
         "mean_global_after": _mean(global_after),
+        "mean_elsewhere": _mean(list(elsewhere.values())),
         **_selected(results),
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
@@ -138,6 +143,7 @@ def _client(name: str, params: Params, run: dict) -> dict:
         "dp_baselines": baselines,
         "total": budgets.total([*generators.values(), *baselines.values()], delta),
         "ledger": run["ledgers"][name],
+        "cap": params.clients[name].lifetime_epsilon,
     }
 
 

@@ -11,7 +11,7 @@ from parameter_files import shipped_content
 from pipelines import paths
 from pipelines.config import Params
 from pipelines.files import write_arrays, write_csv, write_json
-from pipelines.reporting import collect, summary
+from pipelines.reporting import client_page, collect, page, summary, views
 
 ROOT = Path(__file__).resolve().parents[3]
 PIXEL = base64.b64decode(
@@ -85,6 +85,18 @@ class Run:
 
     def summary(self):
         return summary.build(self.params, "digits", self.read())
+
+    def view(self):
+        """Returns what the page shows of the run."""
+        return views.of_dataset(self.params, self.read(), self.summary())
+
+    def source(self):
+        """Returns index.html."""
+        return page.render(self.params, [self.view()])
+
+    def client_source(self, client):
+        """Returns the page of one client."""
+        return client_page.render(client_page.facts(client, self.summary(), self.read()))
 
 
 @pytest.fixture

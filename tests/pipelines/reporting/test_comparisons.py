@@ -47,6 +47,12 @@ def test_every_method_has_an_interval_and_all_but_local_their_difference_to_it(r
     assert entry["over_local_high"] - entry["over_local_low"] < 0.05  # unpaired it would be 0.17
 
 
+def test_images_that_differ_from_local_are_counted(run):
+    entries = run.summary()["methods"]
+    assert entries["pppfl/datalens"]["over_local_differing"] == 4  # 2 of each client
+    assert entries["local"]["over_local_differing"] == 0
+
+
 def test_without_local_there_is_nothing_to_be_over(run):
     baselines = run.params.baselines.model_copy(update={"algorithms": ["random_init"]})
     run.params = run.params.model_copy(update={"baselines": baselines})
@@ -69,11 +75,11 @@ def test_the_sentence_says_it_either_way(run):
     rewrite(run, "fedavg/datalens", a=wrong(20), b=np.roll(wrong(20), 10))
     rewrite(run, "pppfl/dp_moments", a=wrong(60), b=wrong(20))
     first, second = told(run.summary())
-    assert first.startswith("pppfl/datalens beats local by more than the interval (+0.200 [+0.1")
-    assert "loses to random_init by more than the interval (-0.175 [-0.2" in first
-    assert "does not beat fedavg/datalens by more than the interval (+0.000 [-0.0" in first
+    assert first.startswith("pppfl/datalens is ahead of local (+0.200 [+0.1")
+    assert "is behind random_init (-0.175 [-0.2" in first
+    assert "shows no difference to fedavg/datalens (+0.000 [-0.0" in first
     assert second.startswith(
-        "pppfl/dp_moments cannot be told from local (+0.000 [–, –]; 0 images differ)"
+        "pppfl/dp_moments shows no difference to local (+0.000 [–, –]; 0 images differ)"
     )
 
 
@@ -84,8 +90,8 @@ def test_few_images_on_one_side_are_no_victory_whatever_the_interval_says(run):
     local, random_init = run.summary()["comparisons"][:2]
     assert local["low"] > 0 and random_init["low"] > 0
     first = comparisons.sentences([local, random_init], run.summary()["methods"])[0]
-    assert "cannot be told from local" in first and "5 images differ" in first
-    assert "beats random_init" in first and "6 images differ" in first
+    assert "shows no difference to local" in first and "5 images differ" in first
+    assert "is ahead of random_init" in first and "6 images differ" in first
 
 
 def test_intervals_follow_the_seed_alone(run):

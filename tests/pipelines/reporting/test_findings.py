@@ -16,34 +16,22 @@ def test_a_client_that_a_run_went_on_without_is_a_warning(run):
     )
 
 
-def test_the_facts_name_the_best_methods_and_the_smallest_client(run):
-    found = list(findings.facts(run.summary()))
-    assert ("Best mean at home", "0.700", "pppfl/datalens: mean 0.700, worst 0.500 (b)") in found
-    # one card per generator whose plan does not say that it is noise
-    smallest = [(figure, about) for label, figure, about in found if label == "Smallest client, b"]
-    assert smallest == [("0.490", "pppfl/dp_moments, 40 records; random_init 0.470")]
-
-
-def test_a_collapsed_model_is_never_the_best_nor_in_a_card_and_is_a_warning(run):
+def test_a_collapsed_model_is_never_the_best_and_is_a_warning(run):
     for name in ("pppfl/datalens", "pppfl/dp_moments"):  # the best two
         run.collapse(name)
     summary = run.summary()
     assert findings.best(summary, "mean_accuracy") == "local"
-    assert not any("pppfl" in about for _, _, about in findings.facts(summary))
     assert findings.marked("it", summary["methods"]["pppfl/datalens"]) == "it (COLLAPSED)"
     assert findings.warnings(summary)["Collapsed"] == {
         "It is dead.": ["pppfl/datalens", "pppfl/dp_moments"]
     }
-    for entry in summary["methods"].values():
-        entry["collapsed"] = "It is dead."
-    assert findings.facts(summary) == []
 
 
-def test_noise_and_the_collapsed_stand_last(run):
+def test_noise_and_the_collapsed_stand_apart(run):
     run.collapse("pppfl/dp_moments")
-    order = [name for name, _ in findings.apart_last(run.summary()["methods"])]
-    assert order[-1] == "pppfl/dp_moments"
-    assert order[-3:-1] == ["pppfl/datalens", "fedavg/datalens"]
+    comparable, others = findings.apart(run.summary()["methods"])
+    assert list(others) == ["pppfl/datalens", "pppfl/dp_moments", "fedavg/datalens"]
+    assert list(comparable) == ["local", "random_init", "fedavg/dp_moments", "dpsgd"]
 
 
 def test_an_upper_bound_is_marked_and_never_the_best(run):
@@ -59,16 +47,6 @@ def test_an_upper_bound_is_marked_and_never_the_best(run):
     assert findings.marked("local", summary["methods"]["local"]) == "local"
 
 
-def test_the_first_facts_mark_what_has_no_guarantee(run):
-    summary = run.summary()
-    summary["methods"]["pppfl/datalens"].update(guarantee="none", epsilon_max=float("inf"))
-    told = {
-        label: about for label, _, about in findings.facts(summary) if "pppfl/datalens" in about
-    }
-    assert "Best mean at home" in told
-    assert all("pppfl/datalens (NOT PRIVATE)" in about for about in told.values())
-
-
 def test_a_client_whose_budget_buys_no_step_is_a_warning(run):
     summary = run.summary()
     summary["clients"]["b"]["dp_baselines"]["dpsgd"]["epsilon"] = 0.0
@@ -82,13 +60,12 @@ def test_only_what_leaves_without_a_guarantee_is_not_private():
     assert not findings.not_private({"epsilon_max": 0.0, "guarantee": "nothing leaves a client"})
 
 
-def test_roads_stand_in_order_with_what_a_client_hands_out(run):
-    summary = run.summary()
-    found = findings.roads(summary, ["datalens", "dp_moments"], ["dpsgd", "nbafl"])
-    assert [(row["method"], row["hands_out"]) for row in found] == [
-        ("pppfl/datalens", findings.IMAGES),
-        ("pppfl/dp_moments", findings.IMAGES),
-        ("dpsgd", findings.MODEL),
-        ("local", findings.NOTHING),
-    ], "pooled and nbafl did not run"
-    assert all(row["entry"] is summary["methods"][row["method"]] for row in found)
+def test_what_a_client_hands_out_depends_on_the_method():
+    def handed_out(method):
+        return findings.handed_out(method, ["dpsgd", "nbafl"])
+
+    assert handed_out("pppfl/datalens") == handed_out("pooled/datalens") == findings.IMAGES
+    assert handed_out("dpsgd") == handed_out("fedavg/datalens") == findings.MODEL
+    # it trains on real records, and each round's model tells of them
+    assert handed_out("pppfl_real") == handed_out("fedavg_real") == findings.MODEL
+    assert handed_out("local") == handed_out("random_init") == findings.NOTHING
