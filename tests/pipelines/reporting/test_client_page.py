@@ -27,8 +27,8 @@ def change_everything_of(run, client):
         correct = {name: np.arange(100) < 50 for name in run.params.clients}
         correct |= {"a": read_arrays(folder / paths.CORRECT)["a"]}
         write_arrays(folder / paths.CORRECT, correct)
+    scores = {"records": COUNT, "tstr_accuracy": SCORE, "warnings": [f"{COUNT} are few"]}
     for generator in run.params.synthesis.generators:
-        scores = {"records": COUNT, "tstr_accuracy": SCORE, "warnings": [f"{COUNT} are few"]}
         quality = paths.quality("digits", client, generator) / "quality.json"
         run.edit(quality, lambda content: content.update(scores))
         card = paths.synthetic("digits", client, generator) / "card.json"
