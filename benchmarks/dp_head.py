@@ -8,7 +8,8 @@
     python -m benchmarks.dp_head --datasets cifar10 --images raw --network encoder --sizes 60000 \
         --epsilons 3 --clients 5 --clients-epsilon 3
 
-With `--network encoder` the head is on the features of the frozen network that the profile names.
+With `--copies 1` a record has no warped copies, whatever the profile says (`warps`). With
+`--network encoder` the head is on the features of the frozen network that the profile names.
 Its weights were trained on public images.
 
 An owner's records are an IID sample of the training images; 60,000 are all of them. The whole budget
@@ -35,6 +36,7 @@ import numpy as np
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
 from pipelines import config, seeds
 from pipelines.config.data import ON_FIXED_FEATURES, Partition
+from pipelines.config.generators import Head, HeadWarps
 from pipelines.datasets import partition_schemes
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd_head
@@ -94,7 +96,8 @@ def measured(data: Data, key: dict, seed: int) -> dict:
 
     Args:
         data: The data set.
-        key: The cell: "dataset", "records", "epsilon", "clients", "network".
+        key: The cell: "dataset", "records", "epsilon", "clients", "network",
+            "copies".
         seed: Of the run.
     """
     rng = np.random.default_rng(seeds.derive(seed, NAME, key["dataset"]))
@@ -114,8 +117,8 @@ def alone(data: Data, records: Images, epsilon: float) -> tuple[np.ndarray, floa
         records: The owner's.
         epsilon: The budget.
     """
-    seconds = seconds_of_features(records, data.fixed)
     settings = data.params.generator(data.dataset, NAME).model_copy(update={"head_share": 1.0})
+    seconds = seconds_of_features(records, data.fixed, settings.warps)
     space = release.public_space(data.params.profiles[data.dataset])
     plan = dp_head.plan(settings, Budget(epsilon, data.params.privacy.delta), space)
     began = cpu_seconds()
@@ -123,13 +126,16 @@ def alone(data: Data, records: Images, epsilon: float) -> tuple[np.ndarray, floa
     return state[dp_head.HEAD], seconds + cpu_seconds() - began
 
 
-def seconds_of_features(records: Images, fixed: Fixed) -> float:
-    """Returns what it takes to compute the features of records, which are then on disk."""
+def seconds_of_features(records: Images, fixed: Fixed, warps: HeadWarps | None) -> float:
+    """Returns what it takes to compute the features of records, which are then on disk.
+
+    Copies take as long as their records, but for the warps, which the release makes anew.
+    """
     began = cpu_seconds()
     fixed_features.features(records, fixed)
     seconds = cpu_seconds() - began
-    linear_head.lattice_inputs(records, fixed)
-    return seconds
+    linear_head.lattice_inputs(records, fixed, warps)
+    return seconds * (warps.copies if warps else 1)
 
 
 def dealt(train: Images, count: int, rng: np.random.Generator) -> dict[str, Images]:
@@ -152,8 +158,10 @@ def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np
         records: {client: its records}.
         epsilon: The budget of each.
     """
-    seconds = sum(seconds_of_features(images, data.fixed) for images in records.values())
     settings = data.params.training(data.dataset, "dpsgd_head")
+    seconds = 0.0
+    for images in records.values():
+        seconds += seconds_of_features(images, data.fixed, settings.warps)
     profile = data.params.profiles[data.dataset]
     profile = profile.model_copy(update={"classifier": settings.network})
     delta = data.params.privacy.delta
@@ -178,32 +186,46 @@ def together(data: Data, records: dict[str, Images], epsilon: float) -> tuple[np
     return head, seconds / len(records)
 
 
-def wanted(arguments: argparse.Namespace, dataset: str, available: int) -> list[dict]:
+def wanted(
+    params: config.Params, arguments: argparse.Namespace, dataset: str, available: int
+) -> list[dict]:
     """Returns the keys of all cells of a data set with so many records available."""
     keys = []
     for records in arguments.sizes:
         for epsilon in arguments.epsilons:
             key = {"dataset": dataset, "records": min(records, available)}
             key |= {"epsilon": epsilon, "clients": 1, "network": arguments.network}
-            keys.append(key)
+            keys.append({**key, "copies": copies(params.generator(dataset, NAME))})
     for clients in arguments.clients if max(SIZES) in arguments.sizes else ():
-        keys.append({**key, "epsilon": arguments.clients_epsilon, "clients": clients})
+        together = {**key, "epsilon": arguments.clients_epsilon, "clients": clients}
+        keys.append({**together, "copies": copies(params.training(dataset, "dpsgd_head"))})
     return keys
 
 
-def on_network(params: config.Params, dataset: str, network: str) -> config.Params:
+def copies(settings: Head) -> int:
+    """Returns how many copies a record has, itself among them."""
+    return settings.warps.copies if settings.warps else 1
+
+
+def on_network(
+    params: config.Params, dataset: str, network: str, *, warped: bool = True
+) -> config.Params:
     """Returns the parameters with the heads of a data set on a network's features.
 
     Args:
         params: The parameters of params.yaml.
         dataset: The name of the data set.
         network: `scatter` or `encoder`.
+        warped: Records have the warped copies that the profile names, if it names some.
     """
     profile = params.profiles[dataset]
-    block = {"network": network}
+    block = {"network": network} | ({} if warped else {"warps": None})
     changes = {
         "synthesis": {**profile.synthesis, NAME: profile.synthesis.get(NAME, {}) | block},
-        "training": {**profile.training, "dpsgd_head": block},
+        "training": {
+            **profile.training,
+            "dpsgd_head": profile.training.get("dpsgd_head", {}) | block,
+        },
     }
     profiles = {**params.profiles, dataset: profile.model_copy(update=changes)}
     return params.model_copy(update={"profiles": profiles})
@@ -217,6 +239,8 @@ def settings_of(params: config.Params, key: dict) -> dict:
     kept_fields = ("clipping_norm", "count_share", "momentum", "averaging", "schedules")
     encoder = params.profiles[key["dataset"]].encoder
     content = settings.model_dump(include=set(kept_fields))
+    if settings.warps:
+        content["warps"] = settings.warps.model_dump()
     return {**content, "encoder": encoder.model_dump()} if key["network"] == "encoder" else content
 
 
@@ -240,7 +264,8 @@ def add(key: dict, settings: dict, run: dict) -> None:
 
 
 def _order(row: dict) -> tuple:
-    return row["dataset"], row["network"], row["clients"], row["records"], row["epsilon"]
+    columns = ("dataset", "network", "clients", "records", "epsilon", "copies")
+    return tuple(row[column] for column in columns)
 
 
 def main() -> None:
@@ -259,16 +284,17 @@ def main() -> None:
     )
     parser.add_argument("--clients-epsilon", type=float, default=2.0)
     parser.add_argument("--network", default="scatter", choices=ON_FIXED_FEATURES)
+    parser.add_argument("--copies", type=int, choices=(1,), help="none but the record itself")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     params = config.load()
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
-        params = on_network(params, dataset, arguments.network)
+        params = on_network(params, dataset, arguments.network, warped=arguments.copies != 1)
         fixed = fixed_features.of(params.profiles[dataset], arguments.network)
         data = Data(params, dataset, train, test, fixed)
-        for key in wanted(arguments, dataset, len(train)):
+        for key in wanted(params, arguments, dataset, len(train)):
             settings = settings_of(params, key)
             stored = [row for row in kept(NAME) if has(row, {**key, "settings": settings})]
             if any(run["seed"] == seed for row in stored for run in row["runs"]):

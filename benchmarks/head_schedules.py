@@ -137,7 +137,7 @@ def main() -> None:
     loaded = config.load()
     for dataset in arguments.datasets:
         train, _ = read(loaded, dataset, arguments.images)
-        params = on_network(loaded, dataset, arguments.network)
+        params = on_network(loaded, dataset, arguments.network, warped=False)
         for seed in arguments.seeds:
             for cell in wanted(arguments.network):
                 key = {"dataset": dataset, **cell, "seed": seed}

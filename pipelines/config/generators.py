@@ -182,6 +182,17 @@ class HeadOn(Block):
     schedules: HeadSchedules
 
 
+class HeadWarps(Augmentation):
+    """Holds how the copies of a record are warped, of which a head learns beside the record.
+
+    Attributes:
+        copies: How many there are of each record, itself among them.
+    """
+
+    copies: Literal[2, 4, 8]
+    noise: Literal[0.0] = 0.0
+
+
 class Head(Block):
     """Holds the settings of noisy full-batch steps of a linear head on fixed features.
 
@@ -191,6 +202,7 @@ class Head(Block):
         momentum: Of the steps.
         averaging: The weight of the past in the average of the iterates, which is the head.
         network: On whose features the head is trained.
+        warps: Of the copies of each record; None: the record alone.
         schedules: Rising by `from_signal`, of which the first begins at 0. Where a block names
             none, `Blocks` has those of the network.
     """
@@ -200,6 +212,7 @@ class Head(Block):
     momentum: Fraction = 0.0
     averaging: Fraction = 0.0
     network: Literal["scatter", "encoder"] = "scatter"
+    warps: HeadWarps | None = None
     schedules: HeadSchedules | None = None
 
 

@@ -2,8 +2,9 @@
 
 Quantity: over all records, the sum of the gradient of softmax cross-entropy with respect to the
 weights [d, K], in units of the clipping norm C. A record's gradient is the outer product of its
-inputs x and its errors p - y, scaled to an L2 norm of at most C. Sensitivity: 1, when one record is
-added or removed. Noise and accounting are the caller's (`discrete_gaussian`).
+inputs x and its errors p - y, scaled to an L2 norm of at most C. Of a record with several copies it
+is the mean of theirs, each scaled so. Sensitivity: 1, when one record is added or removed with its
+copies. Noise and accounting are the caller's (`discrete_gaussian`).
 
 Inputs are cut to a lattice once, and errors in each step, both towards zero. Products of the two
 are integers, and each partial sum fits into the 53 bits of a float64. So a matrix product adds them
@@ -39,32 +40,41 @@ BLOCK = 4096
 
 
 class Inputs(NamedTuple):
-    """Holds the records of one client on the lattice.
+    """Holds the records of one client on the lattice, each in as many rows as it has copies.
 
     Attributes:
         steps: Inputs in lattice steps, float64 [n, d], all of them integers.
-        norms: The L2 norm of each record's inputs, float64 [n].
+        norms: The L2 norm of each row's inputs, float64 [n].
         labels: int64 [n].
+        copies: How many rows each record has, a power of two.
     """
 
     steps: np.ndarray
     norms: np.ndarray
     labels: np.ndarray
+    copies: int = 1
+
+    @property
+    def records(self) -> int:
+        """Returns the number of records, which is private."""
+        return len(self.labels) // self.copies
 
 
-def inputs_of(inputs: np.ndarray, labels: np.ndarray) -> Inputs:
+def inputs_of(inputs: np.ndarray, labels: np.ndarray, copies: int = 1) -> Inputs:
     """Returns records on the lattice.
 
     Args:
-        inputs: float [n, d], a function of each record alone. Rows that are not finite become 0.
+        inputs: float [n, d], each row a function of one record alone. Rows that are not finite
+            become 0.
         labels: int64 [n], from 0 on.
+        copies: How many of the rows are of the same record, a power of two.
     """
     values = np.where(np.isfinite(inputs).all(1, keepdims=True), inputs, 0.0).astype(np.float64)
     lengths = np.sqrt(np.square(values).sum(1, keepdims=True))
     values *= np.minimum(1.0, LARGEST_INPUT / np.maximum(lengths, LARGEST_INPUT))
     steps = np.trunc(values * INPUT_STEPS)
     norms = np.sqrt(np.square(steps).sum(1)) / INPUT_STEPS
-    return Inputs(steps, norms, labels)
+    return Inputs(steps, norms, labels, copies)
 
 
 def gradient_sum(
@@ -82,10 +92,12 @@ def gradient_sum(
     total = np.zeros(weights.shape, np.int64)
     rows = min(BLOCK, 2**BITS // scale)
     for start in range(0, len(inputs.labels), rows):
-        part = Inputs(*(values[start : start + rows] for values in inputs))
+        block = slice(start, start + rows)
+        part = Inputs(inputs.steps[block], inputs.norms[block], inputs.labels[block])
         # exact, by the length of the weights' columns
         logits = (part.steps @ rounded) / (INPUT_STEPS * grid)
-        steps = _error_steps(logits, part, clipping_norm, scale)
+        # all copies of a record together have the norm of one
+        steps = _error_steps(logits, part, clipping_norm, scale // inputs.copies)
         total += (part.steps.T @ steps).astype(np.int64)
     return total
 

@@ -50,6 +50,7 @@ IDENTITY = Identity(
         "settings.momentum": 0.0,
         "settings.averaging": 0.0,
         "settings.network": "scatter",
+        "settings.warps": None,
     },
 )
 # of the head's weights in the state, float32 [K, d]
@@ -139,7 +140,7 @@ def fit(
     scale = statement.details["lattice"]["steps_per_unit"]
     sigma = statement.details["count"]["sigma"]
     count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)
-    inputs = linear_head.lattice_inputs(shard, _fixed(settings, plan.space))
+    inputs = linear_head.lattice_inputs(shard, _fixed(settings, plan.space), settings.warps)
     head = noisy_steps(inputs, plan, count, noise)
     return {
         **state,

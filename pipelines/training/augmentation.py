@@ -12,7 +12,9 @@ import torch.nn.functional as F
 
 from pipelines.config.data import Augmentation
 
-ELASTIC_GRID = 5
+# draws of an image: for its affine map, and for a coarse elastic field
+AFFINE = 6
+ELASTIC = (2, 5, 5)
 
 
 def warp(images: torch.Tensor, settings: Augmentation, generator: torch.Generator) -> torch.Tensor:
@@ -36,24 +38,42 @@ def warp(images: torch.Tensor, settings: Augmentation, generator: torch.Generato
     >>> torch.allclose(warp(images, settings, torch.Generator().manual_seed(0)), images)
     True
     """
-    count, _, height, width = images.shape
-    draws = torch.rand(count, 6, generator=generator, device=generator.device)
+    count = len(images)
+    draws = torch.rand(count, AFFINE, generator=generator, device=generator.device)
+    coarse = None
+    if settings.elastic > 0:
+        coarse = torch.randn(count, *ELASTIC, generator=generator, device=generator.device)
+    warped = warp_by(images, settings, draws, coarse)
+    if settings.noise > 0:
+        noise = torch.randn(images.shape, generator=generator, device=generator.device)
+        warped = warped + settings.noise * noise.to(images.device)
+    return warped
+
+
+def warp_by(
+    images: torch.Tensor, settings: Augmentation, draws: torch.Tensor, coarse: torch.Tensor | None
+) -> torch.Tensor:
+    """Warps every image as its own draws say.
+
+    Args:
+        images: float32 [B, C, H, W].
+        settings: As in `warp`; `noise` is not read.
+        draws: Uniform in [0, 1), [B, AFFINE].
+        coarse: Normal, [B, *ELASTIC]; None without an elastic field.
+
+    Returns:
+        float32 [B, C, H, W].
+    """
+    height, width = images.shape[2:]
     affine = _affine(draws.to(images.device) * 2 - 1, settings, width, height)
     grid = F.affine_grid(affine, list(images.shape), align_corners=False)
-    if settings.elastic > 0:
-        coarse = torch.randn(
-            count, 2, ELASTIC_GRID, ELASTIC_GRID, generator=generator, device=generator.device
-        )
+    if coarse is not None:
         field = F.interpolate(
             coarse.to(images.device), (height, width), mode="bicubic", align_corners=True
         )
         pixel = torch.tensor([2 / width, 2 / height], device=images.device)
         grid = grid + field.permute(0, 2, 3, 1) * settings.elastic * pixel
-    warped = F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-    if settings.noise > 0:
-        noise = torch.randn(images.shape, generator=generator, device=generator.device)
-        warped = warped + settings.noise * noise.to(images.device)
-    return warped
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
 def _affine(rand: torch.Tensor, settings: Augmentation, width: int, height: int) -> torch.Tensor:

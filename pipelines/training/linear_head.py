@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from models.fixed_features import BIAS
-from pipelines.config.generators import Head, HeadSchedule
+from pipelines.config.generators import Head, HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.paths import SCRATCH
 from pipelines.privacy.discrete_gaussian import release
 from pipelines.privacy.lattice_gradients import Inputs, inputs_of
 from pipelines.privacy.noise import Noise
-from pipelines.training import fixed_features
+from pipelines.training import fixed_features, record_warps
 from pipelines.training.fixed_features import Fixed
 
 # of private records, and as private
@@ -30,14 +30,23 @@ FEATURES = SCRATCH / "features"
 LEAST_COUNT = 10.0
 
 
-def lattice_inputs(data: Images, fixed: Fixed | None = None) -> Inputs:
+def lattice_inputs(
+    data: Images, fixed: Fixed | None = None, warps: HeadWarps | None = None
+) -> Inputs:
     """Returns the inputs of a linear head on the lattice: fixed features, and the bias' constant.
 
     Args:
         data: The private records.
         fixed: Which features they have; None: scattering.
+        warps: How many copies each record has, and how they are warped; None: itself alone.
     """
-    return inputs_of(inputs(data, fixed), data.labels)
+    if warps is None:
+        return inputs_of(inputs(data, fixed), data.labels)
+    rows = [inputs(data, fixed)]
+    for number in range(1, warps.copies):
+        rows.append(inputs(record_warps.warped(data, warps, number), fixed))
+    labels = np.tile(data.labels, warps.copies)
+    return inputs_of(np.concatenate(rows), labels, warps.copies)
 
 
 def inputs(data: Images, fixed: Fixed | None = None) -> np.ndarray:

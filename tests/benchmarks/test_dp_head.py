@@ -10,6 +10,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.training import fixed_features, linear_head
 
 KEY = {"dataset": "digits", "records": 60, "epsilon": 8.0, "clients": 1, "network": "scatter"}
+KEY["copies"] = 1
 ENCODER = Encoder(network="efficientnet_lite0", side=32)
 
 

@@ -50,7 +50,7 @@ from pipelines.training.tensors import State
 VERSION = 1
 IDENTITY = RUN_IDENTITY | Identity(
     consequences=frozenset({"count", "gradients"}),
-    neutral={"settings.averaging": 0.0},
+    neutral={"settings.averaging": 0.0, "settings.warps": None},
 )
 # sums on a lattice: a server on another machine may have them (`network.client`)
 SERVED_BETWEEN_MACHINES = True
@@ -127,7 +127,7 @@ class Client(ClientState):
     ):
         self.account = account
         self.noise = noise
-        self.inputs = linear_head.lattice_inputs(data, fixed)
+        self.inputs = linear_head.lattice_inputs(data, fixed, account.settings.warps)
         self.count = None
         # the same for any number of steps: their noise grows as their numbers' root
         least = min(account.noise_multiplier, account.count_sigma)
@@ -155,7 +155,7 @@ class Client(ClientState):
     def release_count(self) -> None:
         """Releases the number of records with noise. It is part of each account from the start."""
         noisy = linear_head.released_count(
-            len(self.inputs.labels),
+            self.inputs.records,
             sigma=self.account.count_sigma,
             scale=self.scale,
             noise=self.noise,

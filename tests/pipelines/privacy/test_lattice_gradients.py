@@ -32,7 +32,7 @@ def weights(seed: int, size: float = 1.0) -> np.ndarray:
 
 
 def rows_of(inputs: Inputs, rows: np.ndarray) -> Inputs:
-    return Inputs(*(values[rows] for values in inputs))
+    return Inputs(inputs.steps[rows], inputs.norms[rows], inputs.labels[rows])
 
 
 def by_loop(inputs: Inputs, matrix: np.ndarray, clipping_norm: float) -> np.ndarray:
@@ -160,3 +160,38 @@ def test_zero_weights_are_read_exactly():
     total = gradient_sum(inputs, np.zeros((2, 2)), clipping_norm=1.0, scale=2**45)
     expected = np.outer([0.125, 0.25], [0.5, -0.5])
     np.testing.assert_allclose(total / 2**45, expected, atol=2.0**-24)
+
+
+@pytest.mark.parametrize("copies", [2, 4, 8])
+@pytest.mark.parametrize("steepness", [0.0, 1.0, 50.0])
+def test_all_copies_of_a_record_together_count_as_one(copies, steepness):
+    """Brute force over each record: with and without it the sums differ by a unit at most."""
+    count = 6
+    rng = np.random.default_rng(copies)
+    # long inputs, so that each copy is clipped
+    values = rng.normal(size=(copies * count, WIDTH)) * 5
+    labels = np.tile(rng.integers(0, CLASSES, count), copies)
+    matrix = weights(3, steepness)
+
+    def summed(kept: np.ndarray) -> np.ndarray:
+        rows = np.tile(kept, copies)
+        inputs = inputs_of(values[rows], labels[rows], copies)
+        return gradient_sum(inputs, matrix, clipping_norm=0.1, scale=COARSEST)
+
+    everyone = np.ones(count, bool)
+    whole = summed(everyone)
+    moves = []
+    for left_out in range(count):
+        difference = whole - summed(np.arange(count) != left_out)
+        moves.append(sum(int(entry) ** 2 for entry in difference.ravel()))
+    assert max(moves) <= COARSEST**2
+
+
+def test_equal_copies_are_the_record_itself():
+    """The mean over copies, and no sum of them: the bound of one record is reached."""
+    inputs = inputs_of(np.full((4, WIDTH), 2.0), np.zeros(4, int), 4)
+    matrix = np.zeros((WIDTH, CLASSES))
+    matrix[:, 1] = 50.0
+    total = gradient_sum(inputs, matrix, clipping_norm=0.5, scale=COARSEST)
+    assert math.sqrt((total.astype(float) ** 2).sum()) == pytest.approx(COARSEST, rel=1e-4)
+    assert inputs.records == 1

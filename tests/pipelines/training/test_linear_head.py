@@ -5,6 +5,7 @@ import pytest
 
 from models import fixed_features
 from pipelines.config.dp import DpsgdHead
+from pipelines.config.generators import HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.lattice_gradients import INPUT_STEPS
 from pipelines.training import linear_head
@@ -57,3 +58,28 @@ def test_lattice_inputs_end_with_the_bias_and_are_kept_privately(monkeypatch, tm
     assert linear_head.FEATURES.stat().st_mode & 0o077 == 0
     again = linear_head.lattice_inputs(data)
     np.testing.assert_array_equal(inputs.steps, again.steps)
+
+
+def test_each_record_has_its_copies_and_its_label(monkeypatch, tmp_path):
+    monkeypatch.setattr(linear_head, "FEATURES", tmp_path / "features")
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1)).astype(np.uint8)
+    data = Images(pixels, np.arange(5) % 3, np.arange(5))
+    alone = linear_head.lattice_inputs(data)
+    inputs = linear_head.lattice_inputs(data, warps=HeadWarps(copies=4, shift=2.0))
+    assert (inputs.copies, inputs.records, len(inputs.labels)) == (4, 5, 20)
+    assert inputs.labels.tolist() == 4 * data.labels.tolist()
+    np.testing.assert_array_equal(inputs.steps[:5], alone.steps)
+    # no copy is another
+    assert len(np.unique(inputs.steps, axis=0)) == 20
+
+
+@pytest.mark.parametrize("left_out", range(3))
+def test_a_record_that_goes_takes_its_copies_and_moves_no_other(monkeypatch, tmp_path, left_out):
+    monkeypatch.setattr(linear_head, "FEATURES", tmp_path / "features")
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 8, 8, 1)).astype(np.uint8)
+    data = Images(pixels, np.arange(3), np.array([11, 5, 2**40]))
+    warps = HeadWarps(copies=2, rotation=0.2, scale=0.1, shear=0.1, shift=2.0, elastic=1.0)
+    kept = np.arange(3) != left_out
+    whole = linear_head.lattice_inputs(data, warps=warps)
+    rest = linear_head.lattice_inputs(data[kept], warps=warps)
+    np.testing.assert_array_equal(rest.steps, whole.steps[np.tile(kept, 2)])
