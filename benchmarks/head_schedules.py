@@ -2,14 +2,16 @@
 
     python -m benchmarks.head_schedules --datasets cifar10 --images raw --network encoder
     python -m benchmarks.head_schedules --datasets mnist fashion_mnist --images ../shared/datasets
+    python -m benchmarks.head_schedules --datasets mnist --copies        # warped copies alone
 
 The tables `heads` in settings/dp.yaml rest on these rows. A client has so many training images and
 a budget, and the accuracy is that on other training images, so that settings may be chosen here. The
 noise is seeded, so nothing here is a release. Rows are single runs unless more seeds are given.
 
 `features` names a change to them. With `norm 1` their norm is half of what an encoder's have. With
-`centred` their mean is subtracted, which was released with noise for a share of mu squared. Stored
-rows are not measured again.
+`centred` their mean is subtracted, which was released with noise for a share of mu squared. With
+`warped S` a record has COPIES - 1 warped copies, S times as strong as the profile's warps of
+synthetic images. Stored rows are not measured again.
 """
 
 import argparse
@@ -24,8 +26,8 @@ from benchmarks.dp_head import on_network
 from models.encoders import NORM
 from models.fixed_features import BIAS
 from pipelines import config, seeds
-from pipelines.config.data import ON_FIXED_FEATURES
-from pipelines.config.generators import DpHead, HeadSchedule
+from pipelines.config.data import ON_FIXED_FEATURES, Augmentation
+from pipelines.config.generators import DpHead, HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.lattice_gradients import inputs_of
@@ -35,6 +37,9 @@ from pipelines.training import fixed_features, linear_head
 
 NAME = "head_schedules"
 SHIPPED, NORM_1, CENTRED = FEATURES = ("shipped", "norm 1", "centred")
+# {change: the strength of the copies' warps}, where the profile warps synthetic images
+WARPED = {"warped 0.4": 0.4, "warped 0.7": 0.7, "warped 1": 1.0}
+COPIES = 4
 # of mu squared, for the mean that is subtracted
 CENTRE_SHARE = 0.03
 VALIDATION = 3_000
@@ -59,6 +64,8 @@ GRID = {
 GRID_OF_NORM_1 = ((50, 4.0), (50, 8.0), (100, 8.0), (100, 16.0))
 # the client whose features are changed
 CHANGED = 10_000
+# those whose records have copies, with the schedule that they would take: {(records, epsilon): it}
+COPIED = {(12_000, 1.0): (100, 8.0), (12_000, 10.0): (100, 40.0)}
 HIDDEN = ("settings",)
 
 
@@ -70,6 +77,16 @@ def wanted(network: str) -> list[dict]:
         for features in FEATURES if (network, records) == ("encoder", CHANGED) else (SHIPPED,):
             for steps, rate in GRID_OF_NORM_1 if features == NORM_1 else GRID[network]:
                 keys.append({**client, "features": features, "steps": steps, "rate": rate})
+    return keys
+
+
+def copied() -> list[dict]:
+    """Returns the cells of a data set whose records have warped copies, but for set and seed."""
+    keys = []
+    for (records, epsilon), (steps, rate) in COPIED.items():
+        client = {"network": "scatter", "records": records, "epsilon": epsilon}
+        for features in WARPED:
+            keys.append({**client, "features": features, "steps": steps, "rate": rate})
     return keys
 
 
@@ -107,9 +124,21 @@ def accuracy(params: config.Params, key: dict, train: Images) -> float:
         budget = Budget(budget.epsilon, budget.delta, share=1 - CENTRE_SHARE)
     inputs = np.pad(features, ((0, 0), (0, 1)), constant_values=BIAS)
     plan = dp_head.plan(settings_of(params, key), budget, release.public_space(profile))
-    head = dp_head.noisy_steps(inputs_of(inputs[:count], labels[:count]), plan, count, noise)
+    records = inputs_of(inputs[:count], labels[:count])
+    if key["features"] in WARPED:
+        warps = warps_of(profile.augmentation, WARPED[key["features"]])
+        records = linear_head.lattice_inputs(train[order[:count]], fixed, warps)
+    head = dp_head.noisy_steps(records, plan, count, noise)
     held_out = slice(most, most + VALIDATION)
     return float(np.mean((inputs[held_out] @ head).argmax(1) == labels[held_out]))
+
+
+def warps_of(augmentation: Augmentation, strength: float) -> HeadWarps:
+    """Returns warps of copies, so many times as strong as those of synthetic images."""
+    scaled = {}
+    for name, value in augmentation.model_dump(exclude={"noise"}).items():
+        scaled[name] = value * strength
+    return HeadWarps(copies=COPIES, **scaled)
 
 
 def noisy_mean(features: np.ndarray, budget: Budget, noise: SeededForTests) -> np.ndarray:
@@ -132,6 +161,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
     parser.add_argument("--datasets", nargs="+", required=True)
     parser.add_argument("--network", default="scatter", choices=ON_FIXED_FEATURES)
+    parser.add_argument("--copies", action="store_true", help="the cells with copies alone")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     arguments = parser.parse_args()
     loaded = config.load()
@@ -139,7 +169,11 @@ def main() -> None:
         train, _ = read(loaded, dataset, arguments.images)
         params = on_network(loaded, dataset, arguments.network, warped=False)
         for seed in arguments.seeds:
-            for cell in wanted(arguments.network):
+            cells = wanted(arguments.network)
+            # warps are the profile's, where it has some beside noise
+            if arguments.network == "scatter" and params.profiles[dataset].augmentation.rotation:
+                cells = copied() + ([] if arguments.copies else cells)
+            for cell in cells:
                 key = {"dataset": dataset, **cell, "seed": seed}
                 shipped = settings_of(params, key).model_dump(exclude={"schedules"})
                 line = {**key, "settings": shipped}

@@ -32,6 +32,27 @@ MUTANTS = [
         f"{TESTS}/privacy/test_lattice_gradients.py::test_weights_on_their_grid_leave_each_sum_with_inputs_exact",
     ),
     Mutant(
+        "count each copy of a record as a record",
+        "pipelines/privacy/lattice_gradients.py",
+        "clipping_norm, scale // inputs.copies)",
+        "clipping_norm, scale)",
+        f"{TESTS}/privacy/test_lattice_gradients.py::test_all_copies_of_a_record_together_count_as_one",
+    ),
+    Mutant(
+        "warp a record by its place among others",
+        "pipelines/training/record_warps.py",
+        "stream = np.random.default_rng([KEY, number, record % 2**64])",
+        "stream = np.random.default_rng([KEY, number, row])",
+        f"{TESTS}/training/test_record_warps.py::test_order_and_company_change_no_pixel",
+    ),
+    Mutant(
+        "release the number of copies in place of records",
+        "pipelines/federation/algorithms/dpsgd_head.py",
+        "self.inputs.records,",
+        "len(self.inputs.labels),",
+        f"{TESTS}/federation/algorithms/test_dpsgd_head.py::test_copies_count_as_one_record_each",
+    ),
+    Mutant(
         "halve the sensitivity of dpsgd",
         "pipelines/privacy/per_sample.py",
         "return (clipping_norm / norms",

@@ -81,6 +81,18 @@ def test_without_noise_the_clients_sum_is_one_owners_sum_whoever_owns_what():
     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
 
 
+def test_copies_count_as_one_record_each():
+    block = settings(warps={"copies": 4, "shift": 1.0})
+    clients = {"a": stripes(40, seed=0)}
+    made = task(clients, math.inf, block)
+    client = dpsgd_head.client(made, "a", block)
+    client.release_count()
+    assert client.count == 40
+    # the mean over records, each of norm 1 at most
+    (weights,) = made.start().values()
+    assert 0 < np.linalg.norm(client.release_gradient(weights)) <= 1.0
+
+
 def test_a_run_is_a_round_for_counts_and_as_many_steps_as_were_planned():
     history = trained({"a": stripes(40, 0), "b": stripes(20, 1)})
     assert history.cost["rounds"] == 5
