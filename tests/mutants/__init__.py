@@ -3,7 +3,7 @@
 Each must make its named test fail.
 """
 
-from mutants import federation, leaving, ledger, privacy, synthesis
+from mutants import federation, leaving, ledger, privacy, secure_sums, synthesis
 from mutants.mutant import Mutant
 
 MUTANTS: list[Mutant] = [
@@ -12,4 +12,5 @@ MUTANTS: list[Mutant] = [
     *synthesis.MUTANTS,
     *federation.MUTANTS,
     *leaving.MUTANTS,
+    *secure_sums.MUTANTS,
 ]

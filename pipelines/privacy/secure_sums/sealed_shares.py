@@ -61,7 +61,8 @@ def unseal(
     cipher = _cipher(private, public, sender, receiver, terms)
     try:
         shares = cipher.decrypt(nonce, sealed[NONCE:], terms)
-    except InvalidTag:
+    # what is too short for a nonce is a ValueError
+    except (InvalidTag, ValueError):
         shares = b""
     if len(shares) != 2 * SHARE:
         raise Refusal(
