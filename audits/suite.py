@@ -14,6 +14,7 @@ from audits import (
     dp_moments_release,
     dp_teacher_step,
     dpsgd_step,
+    joint_sum,
     nearest_neighbour,
 )
 from pipelines.privacy.audits.verdict import Verdict
@@ -65,6 +66,7 @@ def mechanisms(effort: Effort) -> Verdicts:
         "vote_sum": datalens_votes.audit(BUDGET, runs=effort.runs, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=effort.runs, noise=noise),
+        "joint_sum": joint_sum.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_head_step": dp_head_step.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_teacher_step": dp_teacher_step.audit(BUDGET, runs=effort.steps, noise=noise),
         "dpsgd_step": dpsgd_step.audit(BUDGET, runs=effort.steps, noise=noise),
@@ -95,6 +97,7 @@ def controls(effort: Effort) -> Verdicts:
     halved = {
         "vote_sum": datalens_votes.audit(BUDGET, runs=runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=runs, noise=noise),
+        "joint_sum": joint_sum.audit(BUDGET, runs=runs, noise=noise),
         "dp_head_step": dp_head_step.audit(BUDGET, runs=runs, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=runs, noise=noise),
         "dpsgd_step": dpsgd_step.audit(
