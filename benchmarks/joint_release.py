@@ -1,6 +1,6 @@
 """Measures what joint noise is worth: `dp_moments` with own noise against noise shared by all clients.
 
-    python -m benchmarks.joint_release            # five CPU-minutes
+    python -m benchmarks.joint_release            # two CPU-minutes
 
 A classifier learns from synthetic images alone, and is scored on the global test images of digits.
 Clients have equally many records each, dealt at random. `own`: each client releases its own two

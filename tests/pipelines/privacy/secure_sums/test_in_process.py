@@ -50,6 +50,10 @@ def test_the_sum_is_the_plain_sum_whoever_drops_out(seed):
         check(rng, int(rng.integers(3, 13)), 5)
 
 
+def test_the_sum_of_fifty_clients_is_the_plain_sum_whoever_drops_out():
+    check(np.random.default_rng(50), 50, 5)
+
+
 @pytest.mark.slow
 def test_a_thousand_sums_are_the_plain_sums():
     """A thousand rounds, of 3 to 50 clients each, with 0 to K / 3 drop-outs over all steps."""

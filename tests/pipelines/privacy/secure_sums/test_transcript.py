@@ -91,6 +91,44 @@ def test_what_server_and_colluding_clients_see_is_uniform_given_the_sum():
     assert (sum(left.values()).astype(np.int64) == known).all()
 
 
+def of_a_client_said_to_have_dropped_out(vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns what is left of a masked vector that came, and that the server says did not come.
+
+    The honest clients hand out their shares of its mask key, so that all its pair masks are known.
+    """
+    terms, clients = example(vectors, colluding=COLLUDING, threshold=5)
+    server = Server(terms)
+    while server.step < Step.CONFIRM:
+        server.take({name: clients[name].answer(server.request(name)) for name in server.asked})
+    gone = terms.roster.position(DROPPED)
+    kept = server._taken[Step.MASKED].pop(gone)["masked"]
+    server.left = tuple(server._taken[Step.MASKED])
+    total = run(server, clients)
+    others = [name for name in NAMES if name != DROPPED]
+    assert (total == np.sum([vectors[name] for name in others], axis=0)).all()
+    handed = server._taken[Step.UNMASK]
+    shares = {giver: arrays["shares"][gone].tobytes() for giver, arrays in handed.items()}
+    key = shamir.joined(shares, threshold=terms.threshold)
+    rest = np.zeros(LENGTH, np.uint64)
+    publics = [(place, server._announced.mask_keys[place].tobytes()) for place in server.left]
+    masks.add_pair_masks(rest, key, gone, publics, terms=terms.digest)
+    return kept - rest
+
+
+def test_a_server_that_says_a_client_dropped_out_does_not_see_its_vector():
+    assert is_uniform(of_a_client_said_to_have_dropped_out(small(0)))
+
+
+def test_without_a_self_mask_that_server_would_see_the_vector(monkeypatch):
+    """The control: pair masks alone do not stop a server that lies."""
+    monkeypatch.setattr(
+        masks, "self_mask", lambda seed, length, *, terms: np.zeros(length, np.uint64)
+    )
+    vectors = small(0)
+    rest = of_a_client_said_to_have_dropped_out(vectors)
+    assert (rest.astype(np.int64) == vectors[DROPPED]).all()
+
+
 def test_two_rounds_have_no_mask_in_common():
     first, _ = seen(0, small(0))
     second, _ = seen(1, small(1))
