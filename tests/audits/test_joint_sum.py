@@ -20,7 +20,7 @@ FEW = 2000
 
 
 def test_server_and_colluding_clients_learn_what_is_claimed_and_no_more():
-    verdict = joint_sum.audit(BUDGET, runs=20_000, noise=OsEntropy())
+    verdict = joint_sum.audit(BUDGET, runs=25_000, noise=OsEntropy())
     assert verdict.mu_claimed == pytest.approx(BUDGET.mu)
     assert verdict.passed
     assert verdict.mu_lower >= 0.9 * verdict.mu_claimed
