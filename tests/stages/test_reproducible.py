@@ -24,7 +24,8 @@ def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
     project.stage("train_generator", *CELL, generator)
     project.stage("export_synthetic", *CELL, generator)
     folder = project.path / "data/synthetic/own/c0" / generator
-    blobs = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    blobs = b"".join(path.read_bytes() for path in files)
     return hashlib.sha256(blobs).hexdigest(), json.loads((folder / "card.json").read_text())
 
 
