@@ -1,10 +1,13 @@
-"""Warps private records by public draws, each by its own id, so that no record moves another's.
+"""Warps private records, each by draws that follow from its own pixels, so that none moves another's.
 
 A linear head learns from every record and from warped copies of it, of which all together have the
 gradient norm of one record (`privacy/lattice_gradients`). So a copy must be a function of its record
-alone. Its draws follow from the record's id and the copy's number. Images are warped in batches of one
-size, the last filled up with zeros, so that each takes the same way through the processor.
+alone. An id would not do: where ids are positions, a record that goes renames all behind it. Images
+are warped in batches of one size, the last filled up with zeros, so that each takes the same way
+through the processor.
 """
+
+import hashlib
 
 import numpy as np
 import torch
@@ -29,13 +32,12 @@ def warped(data: Images, settings: Augmentation, number: int) -> Images:
     copies = np.empty_like(data.images)
     for start in range(0, len(data), BATCH):
         block = slice(start, start + BATCH)
-        images = _filled(data.images[block])
-        ids = data.ids[block]
-        draws, coarse = _draws(ids, number)
-        floats = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+        images = data.images[block]
+        draws, coarse = _draws(images, number)
+        floats = torch.from_numpy(_filled(images)).permute(0, 3, 1, 2).float() / 255
         moved = warp_by(floats, settings, draws, coarse if settings.elastic > 0 else None)
         pixels = (moved.clamp(0, 1) * 255).round().to(torch.uint8)
-        copies[block] = pixels.permute(0, 2, 3, 1).numpy()[: len(ids)]
+        copies[block] = pixels.permute(0, 2, 3, 1).numpy()[: len(images)]
     return Images(copies, data.labels, data.ids, data.owners)
 
 
@@ -45,13 +47,17 @@ def _filled(images: np.ndarray) -> np.ndarray:
     return np.pad(images, ((0, missing), (0, 0), (0, 0), (0, 0)))
 
 
-def _draws(ids: np.ndarray, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _draws(images: np.ndarray, number: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the draws of BATCH images, of which those that are missing draw nothing."""
     affine = np.zeros((BATCH, AFFINE), np.float32)
     coarse = np.zeros((BATCH, *ELASTIC), np.float32)
-    for row, record in enumerate(ids.tolist()):
-        # a stream by itself for each record and copy
-        stream = np.random.default_rng([KEY, number, record % 2**64])
+    for row, image in enumerate(images):
+        # a stream by itself for each image and copy
+        stream = np.random.default_rng([KEY, number, _digest(image)])
         affine[row] = stream.random(AFFINE)
         coarse[row] = stream.standard_normal(ELASTIC)
     return torch.from_numpy(affine), torch.from_numpy(coarse)
+
+
+def _digest(image: np.ndarray) -> int:
+    return int.from_bytes(hashlib.sha256(image.tobytes()).digest())

@@ -81,5 +81,7 @@ def test_a_record_that_goes_takes_its_copies_and_moves_no_other(monkeypatch, tmp
     warps = HeadWarps(copies=2, rotation=0.2, scale=0.1, shear=0.1, shift=2.0, elastic=1.0)
     kept = np.arange(3) != left_out
     whole = linear_head.lattice_inputs(data, warps=warps)
-    rest = linear_head.lattice_inputs(data[kept], warps=warps)
+    # positions as ids: those behind it are renamed
+    moved = Images(data.images[kept], data.labels[kept], np.arange(2))
+    rest = linear_head.lattice_inputs(moved, warps=warps)
     np.testing.assert_array_equal(rest.steps, whole.steps[np.tile(kept, 2)])
