@@ -84,6 +84,8 @@ def test_a_total_beyond_what_is_claimed_is_refused_in_words(tmp_path):
 
 def test_cap_and_delta_come_from_the_clients_block(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FEDLENS_LEDGERS", str(tmp_path))
+    # the ledgers and the folder that a command runs in lie on one file system
+    monkeypatch.chdir(tmp_path)
     own = {"epsilon": 1.0, "lifetime_epsilon": 1.4, "lifetime_delta": 1e-3}
     of = releases.ledger_of(load(changed(("clients", "c0"), own)), "digits", "c0")
     assert (of.lifetime_epsilon, of.lifetime_delta, of.delta) == (1.4, 1e-3, 1e-5)
