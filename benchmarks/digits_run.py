@@ -17,31 +17,31 @@ DATASET = "digits"
 MEGABYTE = 1e6
 
 
-def of_method(name: str, found: dict, small: str) -> dict:
+def of_method(name: str, figures: dict, small: str) -> dict:
     """Returns the row of a method.
 
     Args:
         name: The method.
-        found: What the summary says of it.
+        figures: What the summary says of it.
         small: The client with the fewest records.
     """
-    elsewhere = list(found["clients_elsewhere"].values())
+    elsewhere = list(figures["clients_elsewhere"].values())
     return {
         "method": name,
-        "mean": found["mean_accuracy"],
-        "over_local": found["over_local"],
-        "over_local_low": found["over_local_low"],
-        "over_local_high": found["over_local_high"],
-        "worst": found["worst_accuracy"],
-        "worst_client": found["worst_client"],
-        "macro_f1": found["mean_macro_f1"],
-        "small_client": found["clients"][small],
-        "shared": found["mean_global_before"],
+        "mean": figures["mean_accuracy"],
+        "over_local": figures["over_local"],
+        "over_local_low": figures["over_local_low"],
+        "over_local_high": figures["over_local_high"],
+        "worst": figures["worst_accuracy"],
+        "worst_client": figures["worst_client"],
+        "macro_f1": figures["mean_macro_f1"],
+        "small_client": figures["clients"][small],
+        "shared": figures["mean_global_before"],
         "everybody": sum(elsewhere) / len(elsewhere),
-        "megabytes_up": found["bytes_up"] / MEGABYTE,
-        "epsilon": found["epsilon_max"],
-        "upper_bound": found["upper_bound"],
-        "weak": found["weak"],
+        "megabytes_up": figures["bytes_up"] / MEGABYTE,
+        "epsilon": figures["epsilon_max"],
+        "upper_bound": figures["upper_bound"],
+        "weak": figures["weak"],
     }
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     params = load()
     summary = json.loads((paths.REPORTS / DATASET / "summary.json").read_text())
     small = smallest(params, summary)
-    rows = [of_method(name, found, small) for name, found in summary["methods"].items()]
+    rows = [of_method(name, figures, small) for name, figures in summary["methods"].items()]
     publish(NAME, rows, seed=summary["seed"], small_client=small)
 
 

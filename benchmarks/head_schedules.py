@@ -36,7 +36,10 @@ from pipelines.synthesis import dp_head, release
 from pipelines.training import fixed_features, linear_head
 
 NAME = "head_schedules"
-SHIPPED, NORM_1, CENTRED = FEATURES = ("shipped", "norm 1", "centred")
+SHIPPED = "shipped"
+NORM_1 = "norm 1"
+CENTRED = "centred"
+FEATURES = (SHIPPED, NORM_1, CENTRED)
 # {change: the strength of the copies' warps}, where the profile warps synthetic images
 WARPED = {"warped 0.4": 0.4, "warped 0.7": 0.7, "warped 1": 1.0}
 COPIES = 4

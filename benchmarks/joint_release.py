@@ -28,12 +28,9 @@ from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy, planned
 from pipelines.synthesis import dp_moments, release
 from pipelines.synthesis.base import Plan
 from pipelines.synthesis.dp_moments_estimates import (
-    LEAST_COUNT,
     estimate_means,
-    estimate_roots,
-    keep_classes,
 )
-from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum, weights
+from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum
 from pipelines.training import classifier
 
 NAME = "joint_release"
@@ -100,37 +97,24 @@ def joint_state(
     settings = plan.settings
     space = plan.space
     scale = shares.scale
-    sigma1, sigma2 = sigmas_of_sums(shares)
     codes = [encode(part.pixels, settings, space) for part in parts]
     first = []
     for u, part in zip(codes, parts):
-        own = first_sum(u, part.labels, settings, space, scale)
-        first.append(noisy(own, shares, 0, noise=noise))
+        client_sum = first_sum(u, part.labels, settings, space, scale)
+        first.append(noisy(client_sum, shares, 0, noise=noise))
     means, counts = estimate_means(np.sum(first, axis=0) / scale, settings)
     second = []
     for u, part in zip(codes, parts):
-        own = second_sum(u, part.labels, means, settings, scale)
-        second.append(noisy(own, shares, 1, noise=noise))
-    histogram = keep_classes(counts, sigma1 / weights(settings)[1])
+        client_sum = second_sum(u, part.labels, means, settings, scale)
+        second.append(noisy(client_sum, shares, 1, noise=noise))
     total = np.sum(second, axis=0) / scale
-    return {
-        "means": means,
-        "roots": estimate_roots(total, counts, histogram > 0, sigma2, settings),
-        "histogram": histogram,
-        "count": np.array(max(counts.sum(), LEAST_COUNT)),
-        "centre": np.array(settings.centre),
-        "cutoff": np.array(settings.cutoff),
-        "contrast": np.array(settings.contrast),
-        "shape": np.array(space.shape),
-    }
+    return dp_moments.state_of(means, counts, total, sigmas_of_sums(shares), settings, space)
 
 
-def sigmas_of_sums(shares: SharePlan) -> list[float]:
-    """Returns the deviation of the noise in each sum over all clients, in original units."""
-    found = []
-    for number in range(len(shares.sigmas)):
-        found.append(shares.share(number) * shares.clients**0.5)
-    return found
+def sigmas_of_sums(shares: SharePlan) -> tuple[float, float]:
+    """Returns the deviation of the noise in both sums over all clients, in original units."""
+    root = shares.clients**0.5
+    return shares.share(0) * root, shares.share(1) * root
 
 
 def shared_noise(plan: Plan, budget: Budget, colluding: int) -> SharePlan:

@@ -121,7 +121,8 @@ def spent(clients: Mapping[str, dict]) -> list[str]:
             capped.append(client)
     sentences = []
     if totals:
-        least, most = min(totals), max(totals)
+        least = min(totals)
+        most = max(totals)
         figures = f"ε {bound(most[0])}"
         if least[0] < most[0]:
             figures = f"ε {bound(least[0])} ({least[1]}) to {bound(most[0])} ({most[1]})"

@@ -137,15 +137,20 @@ def _client(client: str, summary: dict, road: str | None) -> dict:
 def grids(pictures: Mapping[str, Mapping], summary: dict, generators: list[str]) -> list[dict]:
     """Returns the sample grids by generator, that of the recommended road first.
 
+    Args:
+        pictures: {client: {generator: PNG bytes}}.
+        summary: What `summary.build` returned.
+        generators: Those of the parameters.
+
     Returns:
         [{"generator", "weak": whether a plan of it says that it is noise, "pictures": {client: PNG
         bytes}}], those of noise last.
     """
     road = summary["choice"]["road"] if summary["choice"] else ""
-    found = []
+    groups = []
     for generator in generators:
         releases = [entry["generators"][generator] for entry in summary["clients"].values()]
-        found.append(
+        groups.append(
             {
                 "generator": generator,
                 "weak": any(release["weak"] for release in releases),
@@ -153,7 +158,7 @@ def grids(pictures: Mapping[str, Mapping], summary: dict, generators: list[str])
             }
         )
     chosen = road.partition("/")[2]
-    return sorted(found, key=lambda group: (group["weak"], group["generator"] != chosen))
+    return sorted(groups, key=lambda group: (group["weak"], group["generator"] != chosen))
 
 
 def prices(summary: dict) -> dict:

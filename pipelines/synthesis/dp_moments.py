@@ -128,11 +128,31 @@ def fit(
     means, counts = estimate_means(first, settings)
     second_total = second_sum(u, shard.labels, means, settings, scale)
     second = release(second_total, sigma=sigma2, scale=scale, noise=noise)
-    histogram = keep_classes(counts, sigma1 / weights(settings)[1])
-    roots = estimate_roots(second, counts, histogram > 0, sigma2, settings)
+    return state_of(means, counts, second, (sigma1, sigma2), settings, space)
+
+
+def state_of(
+    means: np.ndarray,
+    counts: np.ndarray,
+    second: np.ndarray,
+    sigmas: tuple[float, float],
+    settings: DpMoments,
+    space: Space,
+) -> dict[str, np.ndarray]:
+    """Returns the state of a generator, from what was released. No private record is read.
+
+    Args:
+        means: The classes' means, from the first sum.
+        counts: The classes' numbers of records, with noise.
+        second: The second sum, with noise.
+        sigmas: The deviation of the noise in both sums, in original units.
+        settings: The settings.
+        space: What is public about the images.
+    """
+    histogram = keep_classes(counts, sigmas[0] / weights(settings)[1])
     return {
         "means": means,
-        "roots": roots,
+        "roots": estimate_roots(second, counts, histogram > 0, sigmas[1], settings),
         "histogram": histogram,
         # of records, with noise
         "count": np.array(max(counts.sum(), LEAST_COUNT)),

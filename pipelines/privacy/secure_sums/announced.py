@@ -53,7 +53,15 @@ class Announced(NamedTuple):
 def keys_content(
     terms: Terms, name: str, channel_key: bytes, mask_key: bytes, commitment: bytes
 ) -> bytes:
-    """Returns what a client signs about its keys of a round."""
+    """Returns what a client signs about its keys of a round.
+
+    Args:
+        terms: The terms.
+        name: The client's.
+        channel_key: The public key for sealed shares.
+        mask_key: The public key for masks.
+        commitment: What it publishes of its seed.
+    """
     return encoded("keys", terms.digest, name, channel_key, mask_key, commitment)
 
 
@@ -69,7 +77,13 @@ def survivors_content(terms: Terms, view: bytes, survivors: Places) -> bytes:
 
 
 def view_of(terms: Terms, announced: Announced, sharers: Places) -> bytes:
-    """Returns a hash of what a client saw: all keys, and who sent shares."""
+    """Returns a hash of what a client saw: all keys, and who sent shares.
+
+    Args:
+        terms: The terms.
+        announced: All keys.
+        sharers: The places of those who sent shares.
+    """
     arrays = [array.tobytes() for array in announced]
     return digest("view", terms.digest, *arrays, "sharers", *sharers)
 

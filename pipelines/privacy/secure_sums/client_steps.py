@@ -52,7 +52,13 @@ Answer = tuple[dict[str, np.ndarray], Memory]
 
 
 def announce(member: Member, memory: Memory, request: Message) -> Answer:
-    """Draws the keys and the seed of a round, and signs what others may see of them."""
+    """Draws the keys and the seed of a round, and signs what others may see of them.
+
+    Args:
+        member: The client.
+        memory: What it did in this round.
+        request: The server's message.
+    """
     terms = member.terms
     channel_key = keys.fresh()
     mask_key = keys.fresh()
@@ -76,6 +82,11 @@ def announce(member: Member, memory: Memory, request: Message) -> Answer:
 
 def share(member: Member, memory: Memory, request: Message) -> Answer:
     """Cuts mask key and seed into shares, one of each for every client that announced keys.
+
+    Args:
+        member: The client.
+        memory: What it did in this round.
+        request: The server's message.
 
     Raises:
         Refusal: The keys do not pass (announced.py), or one's own are missing or changed.
@@ -110,6 +121,12 @@ def mask(
 ) -> Answer:
     """Opens the others' shares, then draws the vector and masks it (masks.py).
 
+    Args:
+        member: The client.
+        memory: What it did in this round.
+        request: The server's message.
+        claim: Claims the release for this round, before the vector is drawn.
+
     Raises:
         Refusal: Too few clients are left, shares do not open, the release was masked before, or
             the vector has another shape or kind.
@@ -134,6 +151,11 @@ def mask(
 def confirm(member: Member, memory: Memory, request: Message) -> Answer:
     """Signs the set of survivors, with all that was seen before. It signs no other set after it.
 
+    Args:
+        member: The client.
+        memory: What it did in this round.
+        request: The server's message.
+
     Raises:
         Refusal: Too few are left, or the server leaves this client out although it answers.
     """
@@ -147,6 +169,11 @@ def confirm(member: Member, memory: Memory, request: Message) -> Answer:
 
 def unmask(member: Member, memory: Memory, request: Message) -> Answer:
     """Hands out one share of each client: of the seed if it survived, else of the mask key.
+
+    Args:
+        member: The client.
+        memory: What it did in this round.
+        request: The server's message.
 
     Raises:
         Refusal: Fewer than `threshold` survivors signed the set that this client signed.

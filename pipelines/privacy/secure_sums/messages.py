@@ -101,6 +101,12 @@ def step_of(received: Message, terms: Terms) -> Step:
 def array_of(received: Message, name: str, shape: tuple[int, ...], kind: type) -> np.ndarray:
     """Returns an array of a message.
 
+    Args:
+        received: The message.
+        name: The array's.
+        shape: What it must have.
+        kind: The type of its entries.
+
     Raises:
         Refusal: It is not there, or has another shape or kind.
     """
@@ -137,7 +143,13 @@ def places_of(received: Message, terms: Terms, *, within: Places, least: int) ->
 
 
 def rows(count: int, width: int, content: dict[int, bytes]) -> np.ndarray:
-    """Returns bytes as the rows of an array, uint8 [count, width]; the other rows are zeros."""
+    """Returns bytes as the rows of an array, uint8 [count, width]; the other rows are zeros.
+
+    Args:
+        count: The number of rows.
+        width: The bytes of a row.
+        content: {row: its bytes}.
+    """
     array = np.zeros((count, width), np.uint8)
     for place, row in content.items():
         array[place] = np.frombuffer(row, np.uint8)

@@ -100,7 +100,13 @@ class Roster:
         return self._positions[name]
 
     def has_signed(self, name: str, content: bytes, signature: bytes) -> bool:
-        """Returns whether a client signed this content."""
+        """Returns whether a client signed this content.
+
+        Args:
+            name: The client's.
+            content: What it would have signed.
+            signature: What came in its name.
+        """
         try:
             self._verifiers[self.position(name)].verify(signature, content)
         except InvalidSignature:

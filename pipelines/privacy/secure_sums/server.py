@@ -110,8 +110,8 @@ class Server:
         if len(taken) < self.terms.threshold:
             reasons = "; ".join(f"{name!r}, {why}" for name, why in self.dropped.items())
             raise Refusal(
-                f"{len(taken)} of {self.terms.clients} clients are left in step {int(self.step)}, and "
-                f"the threshold is {self.terms.threshold}: there is no sum. Dropped out: {reasons}"
+                f"{len(taken)} of {self.terms.clients} clients are left in step {int(self.step)}, "
+                f"and the threshold is {self.terms.threshold}: there is no sum. Dropped out: {reasons}"
             )
         self._go_on()
 

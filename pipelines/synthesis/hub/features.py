@@ -1,16 +1,16 @@
 """Names the columns of the table as Hugging Face's `datasets` does, in YAML and in the file itself.
 
-An image of one to four channels is a picture (PNG). One of two or of five and more channels is an
-array, because few tools read such a picture.
+An image of one, three or four channels is a picture (PNG). Any other is an array, because few
+tools read such a picture.
 """
 
-# {channels: Pillow's mode}
-MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+# numbers of channels: grey, colour, and colour with transparency
+PICTURES = (1, 3, 4)
 
 
 def is_picture(shape: list[int]) -> bool:
     """Returns whether images [H, W, C] are written as PNG."""
-    return shape[2] in MODES
+    return shape[2] in PICTURES
 
 
 def in_file(shape: list[int], names: list[str]) -> dict:

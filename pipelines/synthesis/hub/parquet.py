@@ -34,10 +34,10 @@ def write(path: Path, data: Images, names: list[str]) -> None:
     """
     shape = list(data.images.shape[1:])
     pictures = _pictures(data.images) if features.is_picture(shape) else _arrays(data.images)
-    told = {"info": {"features": features.in_file(shape, names)}}
+    columns = {"info": {"features": features.in_file(shape, names)}}
     schema = pyarrow.schema(
         [("image", pictures.type), ("label", pyarrow.int64())],
-        metadata={"huggingface": json.dumps(told)},
+        metadata={"huggingface": json.dumps(columns)},
     )
     labels = pyarrow.array(data.labels, pyarrow.int64())
     table = pyarrow.Table.from_arrays([pictures, labels], schema=schema)
