@@ -24,12 +24,12 @@ repro: setup ; @python -m pipelines.reproduction $(TARGETS)
 compare: setup ; @python -m pipelines.config all-methods && python -m pipelines.reproduction
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
-test:  readers ; python -m pytest -q -n auto --dist loadfile tests
-test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadfile tests
+test:  readers ; python -m pytest -q -n auto --dist loadgroup tests
+test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadgroup tests
 # a full disk is a small file system of its own, which takes the right to mount: of root in a namespace of its own
 ALONE = $(shell unshare -rm true 2>/dev/null && echo unshare -rm)
 test-crash: setup ; $(ALONE) python -m pytest -q -s -m crash tests/crash
-test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadfile tests/pipelines/federation/network/flare tests/benchmarks/test_engine_round.py $(ARGS)
+test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadgroup tests/pipelines/federation/network/flare tests/benchmarks/test_engine_round.py $(ARGS)
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push

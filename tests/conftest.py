@@ -13,6 +13,18 @@ from project import Project, copy_tree, own_images, tiny
 from within import Within
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives a process the tests of one file, or all tests that need the whole run, which is made once.
+
+    Real runs come first: they take longest, and nothing waits for them at the end.
+    """
+    for item in items:
+        group = "built" if "_built" in item.fixturenames else item.path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("pipeline") is None)
+
+
 @pytest.fixture(scope="session")
 def _checkout(tmp_path_factory) -> Path:
     """Commits the working tree's files as a new repository.

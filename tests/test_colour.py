@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.federation import health
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.slow]
 TARGETS = ("fine_tune@own-dp_moments", "train_baseline@own-fedavg")
 
 

@@ -65,6 +65,7 @@ def test_every_recipe_is_shown_in_contributing():
         assert f"docs/recipes/{recipe}.diff" in text
 
 
+@pytest.mark.slow
 @pytest.mark.pipeline
 def test_the_generator_trains_exports_and_passes_its_test(project, cook):
     params = cook("generator")
@@ -79,6 +80,7 @@ def test_the_generator_trains_exports_and_passes_its_test(project, cook):
     run_own_tests(project, "generator")
 
 
+@pytest.mark.slow
 @pytest.mark.pipeline
 def test_the_federated_algorithm_runs_as_a_baseline_and_passes_its_test(project, cook):
     params = cook("federated_algorithm")

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import common, dp_head
 from pipelines import config
-from pipelines.config.data import ON_FIXED_FEATURES, Encoder
+from pipelines.config.data import Encoder
 from pipelines.datasets.labelled_images import Images
 from pipelines.training import fixed_features, linear_head
 
@@ -39,7 +39,8 @@ def test_sorted_pieces_leave_a_client_few_classes():
     assert all(len(set(records.labels)) <= 4 for records in clients.values())
 
 
-@pytest.mark.parametrize("network", ON_FIXED_FEATURES)
+# features of an encoder take a minute
+@pytest.mark.parametrize("network", ["scatter", pytest.param("encoder", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("clients", [1, dp_head.SKEWED, dp_head.SORTED])
 def test_a_run_has_its_accuracy_and_a_clients_seconds(clients, network):
     params = config.load()

@@ -1,9 +1,13 @@
 """Tests that bad input ends in one clear sentence and a non-zero exit, with nothing half-written.
 
-Stages and processes are real.
+Stages are real, and processes where the file says so.
 """
 
+import contextlib
+import io
 import resource
+import runpy
+import sys
 
 import numpy as np
 import pytest
@@ -12,20 +16,38 @@ from project import own_images
 PREPARED, SHARDS = "data/private/own/prepared", "data/private/own/clients"
 
 
-def refuses(project, stage, *arguments, says, **options):
+def refuses(project, stage, *arguments, says, process=False, **options):
     """Checks that the stage fails with one `Error:` line that holds `says`.
 
-    There is no traceback, and no output folder appears.
+    There is no traceback, and no output folder appears. The stage's command runs in this process,
+    or in one of its own.
     """
-    done = project.stage(stage, "--dataset", "own", *arguments, ok=False, **options)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    assert len(lines) == 1, done.stderr
+    words = ("--dataset", "own", *arguments)
+    if process:
+        done = project.stage(stage, *words, ok=False, **options)
+        code, said = done.returncode, done.stderr
+    else:
+        code, said = ended(project, stage, words)
+    assert code == 1
+    assert "Traceback" not in said
+    lines = [line for line in said.splitlines() if line.strip()]
+    assert len(lines) == 1, said
     assert lines[0].startswith("Error: ")
     assert says in lines[0]
     leftovers = project.path / ".scratch/partial"
     assert not leftovers.exists() or not any(leftovers.iterdir())
+
+
+def ended(project, stage, words) -> tuple[int, str]:
+    """Returns the exit status of a stage's command, and what it said on stderr."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
+        patch.setattr(sys, "argv", [stage, *words])
+        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
+            runpy.run_module(f"stages.{stage}", run_name="__main__", alter_sys=True)
+    if isinstance(end.value.code, str):
+        return 1, said.getvalue() + end.value.code
+    return end.value.code, said.getvalue()
 
 
 PARAMETERS = {
@@ -94,7 +116,7 @@ def test_bad_parameters(checkout, case):
 
 def test_params_that_are_no_yaml(checkout):
     (checkout.path / "params.yaml").write_text("seed: [1\nmeta: {")
-    refuses(checkout, "prepare", says="params.yaml is not valid YAML (line")
+    refuses(checkout, "prepare", says="params.yaml is not valid YAML (line", process=True)
 
 
 def test_a_name_outside_the_roster(checkout):
@@ -144,7 +166,7 @@ def write_raw(project, **changes):
 def test_a_truncated_npz_is_named(checkout):
     raw = checkout.path / "raw/own.npz"
     raw.write_bytes(raw.read_bytes()[:2000])
-    refuses(checkout, "prepare", says="raw/own.npz is corrupt or truncated")
+    refuses(checkout, "prepare", says="raw/own.npz is corrupt or truncated", process=True)
     assert not (checkout.path / PREPARED).exists()
 
 
@@ -214,6 +236,7 @@ def test_a_disk_that_fills(checkout):
         checkout,
         "prepare",
         says="Could not write data/private/own/prepared: File too large. Nothing was left half-written.",
+        process=True,
         preexec_fn=small_files_only,
     )
     assert not (checkout.path / PREPARED).exists()
@@ -232,7 +255,8 @@ def test_a_weak_plan_is_refused_with_what_would_work(checkout):
         lambda p: p["profiles"]["own"]["synthesis"]["datalens"].update(weak_plan="refuse")
     )
     arguments = ("--client", "c0", "--generator", "datalens")
-    refuses(checkout, "train_generator", *arguments, says="Take dp_moments, or more teachers")
+    says = "Take dp_moments, or more teachers"
+    refuses(checkout, "train_generator", *arguments, says=says, process=True)
     assert not (checkout.path / "models/private/generators").exists()
 
 

@@ -69,6 +69,7 @@ runpy.run_module("stages.meta_train", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.pipeline
 def test_killed_rounds_go_on_and_end_in_the_same_bytes(checkout):
     checkout.edit(lambda params: params["meta"].update(rounds=60))
