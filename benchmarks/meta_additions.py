@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from benchmarks import client_draws, personalisation
-from benchmarks.client_draws import NEWCOMERS, ClientDraw
+from benchmarks.client_draws import NEWCOMERS, USUAL, ClientDraw
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show
 from benchmarks.personalisation import DEVELOPMENT_SEED
 from pipelines import config
@@ -30,6 +30,8 @@ from pipelines.training.tensors import State, tensors, with_state
 
 NAME = "meta_additions"
 LABELS = "8"
+# What each row is about, as a cell of `benchmarks.personalisation`.
+CELL = {"regime": USUAL, "start": "pppfl", "recipe": "replay", "labels": LABELS}
 # Changes to the shipped settings of `meta`, which has all additions.
 NONE = {"warm_start": None, "few_labels": None, "handed_out_weight": 0.0}
 WARM_START = "warm start"
@@ -146,7 +148,8 @@ def main() -> None:
         clients = None
         for name, settings in variants(params.training(dataset, "meta")).items():
             key = {"dataset": dataset, "variant": name, "draw": seed}
-            key["settings"] = personalisation.conditions(params, dataset, client_draws.USUAL)
+            cell = {**CELL, "dataset": dataset, "records": int(LABELS)}
+            key["settings"] = personalisation.conditions(params, cell)
             if any(has(row, key) for row in rows):
                 continue
             clients = clients or client_draws.draw(params, dataset, seed, train, None)

@@ -24,7 +24,7 @@ cell that is stored under the same settings is not measured again.
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,7 @@ from tqdm import tqdm
 from benchmarks import client_draws
 from benchmarks.client_draws import NEWCOMERS, NOISY, REGIMES, USUAL, ClientDraw
 from benchmarks.common import cells, cpu_seconds, digest, has, show
-from benchmarks.personalisation_cells import ALONE_RECIPE, add, current, summary
+from benchmarks.personalisation_cells import ALONE_RECIPE, add, retain, stored, summary
 from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
@@ -55,6 +55,8 @@ PAIR = "pair"
 STARTS = ("pppfl", "pooled", "fedavg", "pppfl_paper", "dpsgd_warm")
 RECIPES = ("replay", "prior", "plain")
 NOTHING = "0"
+# What training alone takes of a schedule.
+OF_ALONE = {"steps", "learning_rate", "cosine"}
 LABELS = (NOTHING, "1", "8", "16", "32", "64", "250", ALL)
 
 
@@ -139,21 +141,36 @@ def _accuracy(predicted: np.ndarray, data: Images) -> float:
     return float(np.mean(predicted == data.labels))
 
 
-def conditions(params: config.Params, dataset: str, regime: str) -> str:
-    """Returns a digest of all settings that a cell follows from.
+def conditions(params: config.Params, cell: dict) -> str:
+    """Returns a digest of all settings that a cell follows from, and of no others.
 
     Args:
         params: The parameters of params.yaml.
-        dataset: Name of the data set.
-        regime: what clients there are.
+        cell: Its key, and the number of its records.
     """
-    blocks = [client_draws.conditions(params, dataset, REGIMES[regime])]
-    for name in ("fine_tune", "new_clients", *map(methods.block, STARTS)):
+    dataset = cell["dataset"]
+    blocks = [client_draws.conditions(params, dataset, REGIMES[cell["regime"]])]
+    if cell["start"] != ALONE:
+        blocks.append(params.training(dataset, methods.block(cell["start"])).model_dump())
+    if cell["recipe"] == "plain" and cell["labels"] != ALL:
         # the benchmark has newcomers of its own
-        blocks.append(params.training(dataset, name).model_dump(exclude={"held_out"}))
+        blocks.append(params.training(dataset, "new_clients").model_dump(exclude={"held_out"}))
+    home = params.training(dataset, "fine_tune")
+    if cell["recipe"] == "plain":
+        blocks.append(home.model_dump(exclude={"replay"}))
+    elif cell["recipe"] != "prior":
+        schedule = replay.schedule_of(home.replay, cell["records"])
+        alone = cell["recipe"] in (ALONE_RECIPE, PAIR)
+        blocks.append(home.replay.model_dump(exclude={"schedules"}))
+        blocks.append(schedule.model_dump(include=OF_ALONE if alone else None))
     profile = params.profiles[dataset].model_dump()
     blocks += [profile[name] for name in ("classifier", "shape", "classes", "augmentation")]
     return digest(blocks)
+
+
+def is_current(params: config.Params, cell: dict) -> bool:
+    """Returns whether a stored cell was measured under these parameters."""
+    return cell["settings"] == conditions(params, cell)
 
 
 def wanted(
@@ -254,11 +271,9 @@ def main() -> None:
     chosen_seeds = arguments.seeds
     if arguments.development:
         chosen_seeds = [DEVELOPMENT_SEED + seed for seed in arguments.seeds]
-    settings = {}
-    for regime, dataset in product(REGIMES, DATASETS):
-        settings[regime, dataset] = conditions(params, dataset, regime)
+    retain(name, partial(is_current, params))
     for regime in arguments.regimes:
-        done = current(name, settings)
+        done = stored(name)
         draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
         for seed, dataset, train, test in draws:
             keys = wanted(
@@ -270,8 +285,8 @@ def main() -> None:
             held_out = None if arguments.development else test
             clients = client_draws.draw(params, dataset, seed, train, held_out, REGIMES[regime])
             for cell in measured(clients, missing):
-                add(name, {**cell, "settings": settings[regime, dataset]})
-    show(summary(current(name, settings)))
+                add(name, {**cell, "settings": conditions(params, cell)})
+    show(summary(stored(name)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ A cell is one client with one number of labels, one start and one recipe, in one
 
 import fcntl
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -74,35 +76,36 @@ def _client(cell: dict) -> tuple:
 
 
 def add(name: str, cell: dict) -> None:
-    """Stores a cell in place of an older one of the same key. Several calls may run at once.
-
-    Cells of the same regime and data set under other settings go: a row would mix both.
-    """
-    SCRATCH.mkdir(exist_ok=True)
-    with open(SCRATCH / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        key = {column: cell[column] for column in KEY}
-        others = without(stored(name), key)
-        cells = [other for other in others if _fits(other, cell)]
+    """Stores a cell in place of an older one of the same key. Several calls may run at once."""
+    with _locked(name):
+        cells = without(stored(name), {column: cell[column] for column in KEY})
         cells.append(cell)
         keep(name, summary(cells), cells=cells)
 
 
-def _fits(other: dict, cell: dict) -> bool:
-    same = all(other[column] == cell[column] for column in ("regime", "dataset"))
-    return not same or other["settings"] == cell["settings"]
+def retain(name: str, stays: Callable[[dict], bool]) -> None:
+    """Drops the cells that were measured under other settings: a row would mix both.
+
+    Args:
+        name: of the benchmark.
+        stays: tells of a cell whether it stays.
+    """
+    with _locked(name):
+        cells = stored(name)
+        current = [cell for cell in cells if stays(cell)]
+        if current != cells:
+            keep(name, summary(current), cells=current)
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    SCRATCH.mkdir(exist_ok=True)
+    with open(SCRATCH / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def stored(name: str) -> list[dict]:
     """Returns the cells of earlier calls."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text())["cells"] if path.exists() else []
-
-
-def current(name: str, settings: dict[tuple[str, str], str]) -> list[dict]:
-    """Returns the cells that were measured under these settings, {(regime, data set): digest}."""
-    measured_now = []
-    for cell in stored(name):
-        if cell["settings"] == settings[cell["regime"], cell["dataset"]]:
-            measured_now.append(cell)
-    return measured_now

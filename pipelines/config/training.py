@@ -156,7 +156,8 @@ class ReplaySchedule(Block):
     being constant. synthetic_share: Lambda, the weight of the loss on released images.
     synthetic_batch: Released images per step. mean_with_local: On the client's own images, the model
     answers with the mean of its own and of another's probabilities, which is trained alone for the
-    same number of steps.
+    same number of steps. kept: The part of the handed-out weights that training starts from, where
+    there are released images; the rest are a fresh network's.
     """
 
     from_labels: Natural
@@ -166,6 +167,7 @@ class ReplaySchedule(Block):
     synthetic_share: Fraction = 0.0
     synthetic_batch: Count = 64
     mean_with_local: bool = False
+    kept: number(float, "[0, 1]") = 1.0
 
 
 class Replay(Block):

@@ -49,6 +49,23 @@ def schedule_of(settings: Replay, labels: int) -> ReplaySchedule:
     return fitting[-1]
 
 
+def move_towards(model: nn.Module, fresh: nn.Module, kept: float) -> None:
+    """Replaces a part of a model's weights by those of a fresh network, in place.
+
+    A model that was trained long on synthetic images learns private ones less well than one that
+    was trained less. From its shrunk and disturbed weights it learns them as well as from random
+    ones (Ash and Adams 2020, On Warm-Starting Neural Network Training).
+
+    Args:
+        model: The network, at the weights that the client was handed.
+        fresh: The same network, at random weights.
+        kept: The part of the model's weights that stays.
+    """
+    with torch.no_grad():
+        for parameter, random in zip(model.parameters(), fresh.parameters()):
+            parameter.lerp_(random.to(parameter.device), 1 - kept)
+
+
 def fit_alone(model: nn.Module, records: Images, settings: Replay, seed: int) -> int:
     """Trains a fresh model in place on private records alone, by the same schedule.
 

@@ -30,14 +30,16 @@ def test_differences_to_training_alone_are_paired_by_client_and_seed():
     assert (pooled["own_cells_above"], pooled["global_cells_above"]) == (2, 3)
 
 
-def test_cells_of_another_regime_or_data_set_are_left_as_they_are(tmp_path, monkeypatch):
+def test_a_cell_takes_the_place_of_its_key_and_others_go_where_they_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(personalisation_cells, "SCRATCH", tmp_path)
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     monkeypatch.setattr(personalisation_cells, "RESULTS", tmp_path)
     first = {**cell("pooled", "n0", 0.5, 0.5), "settings": "old"}
     other = {**first, "regime": "mixed"}
-    again = {**first, "client": "n1", "settings": "new"}
+    again = {**first, "settings": "new"}
     for measured in (first, other, again):
         personalisation_cells.add("table", measured)
     assert personalisation_cells.stored("table") == [other, again]
-    assert len(common.kept("table")) == 2
+    personalisation_cells.retain("table", lambda cell: cell["settings"] == "new")
+    assert personalisation_cells.stored("table") == [again]
+    assert len(common.kept("table")) == 1

@@ -96,8 +96,11 @@ def replayed(
         The client's own model, and the steps that it took.
     """
     prior = replay.log_prior(records.labels, outputs(model, records))
+    schedule = replay.schedule_of(settings, len(records))
+    if pool and schedule.steps:
+        replay.move_towards(model, build(), schedule.kept)
     steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
-    if not replay.schedule_of(settings, len(records)).mean_with_local:
+    if not schedule.mean_with_local:
         return balanced(model, prior), steps
     if not alone:
         alone = build()
