@@ -1,13 +1,16 @@
 """Makes a FedLens checkout at tiny size, to run real stages and real `dvc repro` in."""
 
 import contextlib
+import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import parameter_files
@@ -49,6 +52,26 @@ class Project:
         self, name: str, *arguments: str, ok: bool = True, **options
     ) -> subprocess.CompletedProcess:
         return self.run(sys.executable, "-m", f"stages.{name}", *arguments, ok=ok, **options)
+
+    def here(self, name: str, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess:
+        """Runs a stage's command in this process, which saves the start of another."""
+        command = [name, *arguments]
+        out, said = io.StringIO(), io.StringIO()
+        status = 0
+        with (
+            mock.patch.object(sys, "argv", command),
+            contextlib.chdir(self.path),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(said),
+        ):
+            try:
+                runpy.run_module(f"stages.{name}", run_name="__main__", alter_sys=True)
+            except SystemExit as end:
+                status = 1
+                print(end.code, file=sys.stderr)
+        done = subprocess.CompletedProcess(command, status, out.getvalue(), said.getvalue())
+        assert not ok or status == 0, done.stdout + done.stderr
+        return done
 
     def dvc(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess:
         return self.run(sys.executable, "-m", "dvc", *arguments, ok=ok)

@@ -3,11 +3,7 @@
 Stages are real, and processes where the file says so.
 """
 
-import contextlib
-import io
 import resource
-import runpy
-import sys
 
 import numpy as np
 import pytest
@@ -23,31 +19,16 @@ def refuses(project, stage, *arguments, says, process=False, **options):
     or in one of its own.
     """
     words = ("--dataset", "own", *arguments)
-    if process:
-        done = project.stage(stage, *words, ok=False, **options)
-        code, said = done.returncode, done.stderr
-    else:
-        code, said = ended(project, stage, words)
-    assert code == 1
-    assert "Traceback" not in said
-    lines = [line for line in said.splitlines() if line.strip()]
-    assert len(lines) == 1, said
+    run = project.stage if process else project.here
+    done = run(stage, *words, ok=False, **options)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, done.stderr
     assert lines[0].startswith("Error: ")
     assert says in lines[0]
     leftovers = project.path / ".scratch/partial"
     assert not leftovers.exists() or not any(leftovers.iterdir())
-
-
-def ended(project, stage, words) -> tuple[int, str]:
-    """Returns the exit status of a stage's command, and what it said on stderr."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
-        patch.setattr(sys, "argv", [stage, *words])
-        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
-            runpy.run_module(f"stages.{stage}", run_name="__main__", alter_sys=True)
-    if isinstance(end.value.code, str):
-        return 1, said.getvalue() + end.value.code
-    return end.value.code, said.getvalue()
 
 
 PARAMETERS = {

@@ -55,7 +55,7 @@ def test_a_public_data_set_writes_nothing_into_a_root_outside(checkout, elsewher
     checkout.edit(lambda params: params.update(datasets=["digits"]))
     root_at(checkout, elsewhere)
     (elsewhere / "own.npz").rename(elsewhere / "archive.gz")
-    checkout.stage("prepare", "--dataset", "digits")
+    checkout.here("prepare", "--dataset", "digits")
     assert [path.name for path in elsewhere.iterdir()] == ["archive.gz"]
 
 
@@ -65,7 +65,7 @@ def test_a_root_that_also_holds_images_of_ones_own_is_salted_whoever_reads_from_
     """DVC notes the whole folder for the public data set's stage: its hash would confirm a guess of own.npz."""
     checkout.edit(lambda params: params.update(datasets=["digits"]))
     root_at(checkout, elsewhere)
-    checkout.stage("prepare", "--dataset", "digits")
+    checkout.here("prepare", "--dataset", "digits")
     assert (elsewhere / "salt").exists() and (elsewhere / ".padding").is_dir()
 
 
@@ -73,7 +73,7 @@ def test_the_raw_folder_is_salted_under_its_absolute_path_too(checkout):
     checkout.edit(lambda params: params.update(datasets=["digits"]))
     (checkout.path / "raw/own.npz").unlink()
     root_at(checkout, checkout.path / "raw")
-    checkout.stage("prepare", "--dataset", "digits")
+    checkout.here("prepare", "--dataset", "digits")
     assert (checkout.path / "raw/salt").exists()
 
 
@@ -106,11 +106,11 @@ def test_a_global_test_set_of_no_image_is_refused(checkout):
     assert "The 'test_fraction' parameter of prepare must be large enough" in fails(checkout)
 
 
-def fails(project, dataset="own") -> str:
-    done = project.stage("prepare", "--dataset", dataset, ok=False)
+def fails(project) -> str:
+    done = project.here("prepare", "--dataset", "own", ok=False)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert done.returncode == 1 and len(lines) == 1 and lines[0].startswith("Error: "), done.stderr
-    assert not (project.path / f"data/private/{dataset}").exists()
+    assert not (project.path / "data/private/own").exists()
     return lines[0]
 
 
@@ -136,7 +136,9 @@ def test_archives_that_are_neither_there_nor_to_be_had_are_one_sentence(checkout
     for name in ("http_proxy", "https_proxy"):
         monkeypatch.setitem(projects.ENV, name, "http://127.0.0.1:9")
     checkout.edit(lambda params: params.update(datasets=["mnist"]))
-    said = fails(checkout, "mnist")
+    done = checkout.stage("prepare", "--dataset", "mnist", ok=False)
+    assert done.returncode == 1 and not (checkout.path / "data/private/mnist").exists()
+    said = done.stderr
     assert "raw/MNIST/raw/train-images-idx3-ubyte.gz is missing and could not be downloaded" in said
     assert "'prepare.root'" in said
 
@@ -161,9 +163,9 @@ def test_dvc_does_not_note_how_many_images_a_folder_holds(checkout):
 
 
 def test_public_records_are_taken_from_all_classes_before_anyone_is_dealt_any(checkout):
-    done = checkout.stage("prepare", "--dataset", "own")
+    done = checkout.here("prepare", "--dataset", "own")
     assert "30 declared public" in done.stdout
-    checkout.stage("partition", "--dataset", "own")
+    checkout.here("partition", "--dataset", "own")
     parts = {
         name: load(checkout.path / PREPARED / f"{name}.npz") for name in ("pool", "test", "public")
     }
@@ -180,7 +182,7 @@ def test_no_record_is_public_where_none_is_declared(checkout):
     """The fraction under `prepare` is for public data sets: it never reaches images of one's own."""
     checkout.edit(lambda params: params["prepare"].update(public_fraction=0.5))
     checkout.edit(lambda params: params["profiles"]["own"].update(public_fraction=None))
-    assert "public" not in checkout.stage("prepare", "--dataset", "own").stdout
+    assert "public" not in checkout.here("prepare", "--dataset", "own").stdout
     sizes = [
         len(load(checkout.path / PREPARED / f"{name}.npz")) for name in ("pool", "test", "public")
     ]
@@ -189,26 +191,26 @@ def test_no_record_is_public_where_none_is_declared(checkout):
 
 def test_a_folder_per_class_runs_like_any_other_source(checkout):
     a_file_per_image(checkout)
-    checkout.stage("prepare", "--dataset", "own")
+    checkout.here("prepare", "--dataset", "own")
     with np.load(checkout.path / PREPARED / "pool.npz") as pool:
         assert len(pool["labels"]) == 90 and np.bincount(pool["labels"]).tolist() == [30, 30, 30]
         assert pool["images"][0].tobytes()[:14] == b"PRIVATE-CANARY"
     (checkout.path / "raw/own/class 0/0.png").write_bytes(b"no image")
     (checkout.path / PREPARED).rename(checkout.path / "before")
-    done = checkout.stage("prepare", "--dataset", "own", ok=False)
+    done = checkout.here("prepare", "--dataset", "own", ok=False)
     assert (
         done.returncode == 1 and "Error: raw/own/class 0/0.png is no readable image" in done.stderr
     )
     assert not (checkout.path / PREPARED).exists()
     checkout.edit(lambda params: params["prepare"].update(on_unreadable="skip"))
-    done = checkout.stage("prepare", "--dataset", "own")
+    done = checkout.here("prepare", "--dataset", "own")
     assert "own: skipped 1 images that cannot be read (prepare.on_unreadable: skip)" in done.stdout
     assert len(load(checkout.path / PREPARED / "pool.npz")) in (89, 90)
 
 
 def test_which_label_is_which_class_is_told_and_how_to_name_them(checkout):
     a_file_per_image(checkout)
-    said = checkout.stage("prepare", "--dataset", "own").stdout
+    said = checkout.here("prepare", "--dataset", "own").stdout
     assert (
         "own: class and number of its records: 0 is class 0 (50), 1 is class 1 (50), 2 is class 2 (50)"
         in said
@@ -217,10 +219,10 @@ def test_which_label_is_which_class_is_told_and_how_to_name_them(checkout):
     assert f"write under profiles.own:\n    {line}\n" in said
     before = {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()}
     checkout.edit(lambda params: params["profiles"]["own"].update(YAML(typ="safe").load(line)))
-    assert "cards name no class" not in checkout.stage("prepare", "--dataset", "own").stdout
+    assert "cards name no class" not in checkout.here("prepare", "--dataset", "own").stdout
     assert {path.name: path.read_bytes() for path in (checkout.path / PREPARED).iterdir()} == before
     checkout.edit(lambda params: params["profiles"]["own"].update(class_names=["a", "b", "c"]))
-    done = checkout.stage("prepare", "--dataset", "own", ok=False)
+    done = checkout.here("prepare", "--dataset", "own", ok=False)
     assert (
         "The 'class_names' parameter of profiles.own must be the class folders' names"
         in done.stderr
