@@ -16,6 +16,7 @@ from dvc.repo import Repo
 from project import Project
 
 from pipelines import config
+from pipelines.reproduction.lock_pieces import lock_in_pieces
 
 
 class Within(Project):
@@ -27,7 +28,7 @@ class Within(Project):
 
     def _reproduced(self, targets: list[str] | None, **options: bool) -> list[str]:
         self.commands = []
-        with self.entered() as patch, Repo(str(self.path)) as repo:
+        with self.entered() as patch, lock_in_pieces(), Repo(str(self.path)) as repo:
             patch.setattr("dvc.stage.run._run", self.command)
             repo.reproduce(targets, **options)
             names = {stage.cmd: stage.name for stage in repo.index.stages}

@@ -18,6 +18,7 @@ from pipelines.errors import UserError, told_in_a_sentence
 from pipelines.plan import spent
 from pipelines.recover import recovery
 from pipelines.reproduction import warm
+from pipelines.reproduction.lock_pieces import lock_in_pieces
 from pipelines.reproduction.parsed_once import parsed_once
 from pipelines.reproduction.progress import Progress
 
@@ -47,7 +48,7 @@ def reproduce(targets: list[str]) -> int:
     from dvc.stage.exceptions import StageCmdFailedError
 
     try:
-        with parsed_once(), Repo() as repo, _quiet():
+        with parsed_once(), lock_in_pieces(), Repo() as repo, _quiet():
             names = [stage.addressing for stage in _steps(repo, targets)]
             progress = Progress(names)
             by_command = {stage.cmd: stage.addressing for stage in repo.index.stages}

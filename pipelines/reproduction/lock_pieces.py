@@ -1,0 +1,88 @@
+"""Has DVC write dvc.lock in pieces: after a stage, the text of that stage alone is made anew.
+
+DVC reads and writes the whole file for each stage, in a way that keeps comments. With sixty stages
+this takes longer than most of them. A piece is the text of one stage. All pieces but the one that
+changed are taken from the file as they are.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+LOCK = "dvc.lock"
+# A stage begins with its name, two spaces in.
+NAME = re.compile(r"^  (?=[^ \n-])", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def lock_in_pieces() -> Iterator[None]:
+    """Changes how DVC writes dvc.lock, until the block ends. The bytes are those that DVC writes."""
+    from dvc import dvcfile
+
+    whole = dvcfile.modify_yaml
+
+    @contextlib.contextmanager
+    def modify(path, fs=None) -> Iterator[dict]:
+        file = Path(path)
+        text = file.read_text("utf-8") if file.name == LOCK and file.exists() else ""
+        before = _content(text, path)
+        pieces = _pieces(text, before)
+        if pieces is None:
+            with whole(path, fs=fs) as data:
+                yield data
+            return
+        data = _content(text, path)
+        yield data
+        file.write_text(_joined(data, before, pieces), "utf-8")
+
+    dvcfile.modify_yaml = modify
+    try:
+        yield
+    finally:
+        dvcfile.modify_yaml = whole
+
+
+def _content(text: str, path: str) -> dict:
+    from dvc.utils.serialize import _yaml
+
+    return _yaml.parse_yaml(text, path)
+
+
+def _pieces(text: str, content: dict) -> dict[str, str] | None:
+    """Returns {stage: its text}, or None of a file that is not as DVC writes it.
+
+    Args:
+        text: The file's.
+        content: What the text says.
+    """
+    if set(content) != {"schema", "stages"} or "#" in text:
+        return None
+    starts = [match.start() for match in NAME.finditer(text)]
+    names = list(content["stages"])
+    if len(starts) != len(names):
+        return None
+    pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    return dict(zip(names, pieces))
+
+
+def _joined(data: dict, before: dict, pieces: dict[str, str]) -> str:
+    """Returns the text of the changed content.
+
+    Args:
+        data: The content now.
+        before: The content of the file as it is.
+        pieces: {stage: its text in that file}.
+    """
+    from dvc.utils.serialize import dumps_yaml
+
+    head = dumps_yaml({"schema": data["schema"], "stages": None}).removesuffix("\n")
+    texts = [f"{head}\n"]
+    for name, stage in data["stages"].items():
+        if before["stages"].get(name) == stage:
+            texts.append(pieces[name])
+        else:
+            lines = dumps_yaml({"stages": {name: stage}})
+            texts.append(lines.partition("\n")[2])
+    return "".join(texts)
