@@ -13,7 +13,7 @@ from pathlib import Path
 
 LOCK = "dvc.lock"
 # A stage begins with its name, two spaces in.
-NAME = re.compile(r"^  (?=[^ \n-])", re.MULTILINE)
+NAME = re.compile(r"^  (?=\S)", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -60,11 +60,10 @@ def _pieces(text: str, content: dict) -> dict[str, str] | None:
     if set(content) != {"schema", "stages"} or "#" in text:
         return None
     starts = [match.start() for match in NAME.finditer(text)]
-    names = list(content["stages"])
-    if len(starts) != len(names):
-        return None
-    pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
-    return dict(zip(names, pieces))
+    texts = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    pieces = dict(zip(content["stages"], texts))
+    plain = all(piece.startswith(f"  {name}:\n") for name, piece in pieces.items())
+    return pieces if plain and len(texts) == len(content["stages"]) else None
 
 
 def _joined(data: dict, before: dict, pieces: dict[str, str]) -> str:

@@ -35,7 +35,7 @@ NAMES = ["prepare@own", "fine_tune@own-dp_moments", "report", "a" * 140, "1", "t
 LONG = "python " + "a-long-word " * 20
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3), min_size=1),
