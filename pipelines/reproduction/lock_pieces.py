@@ -6,6 +6,7 @@ changed are taken from the file as they are.
 """
 
 import contextlib
+import copy
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -33,7 +34,7 @@ def lock_in_pieces() -> Iterator[None]:
             with whole(path, fs=fs) as data:
                 yield data
             return
-        data = _content(text, path)
+        data = copy.deepcopy(before)
         yield data
         file.write_text(_joined(data, before, pieces), "utf-8")
 
