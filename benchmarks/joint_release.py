@@ -27,9 +27,7 @@ from pipelines.privacy.noise import Noise, OsEntropy
 from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy, planned
 from pipelines.synthesis import dp_moments, release
 from pipelines.synthesis.base import Plan
-from pipelines.synthesis.dp_moments_estimates import (
-    estimate_means,
-)
+from pipelines.synthesis.dp_moments_estimates import estimate_means
 from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum
 from pipelines.training import classifier
 

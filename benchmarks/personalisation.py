@@ -271,9 +271,9 @@ def main() -> None:
     chosen_seeds = arguments.seeds
     if arguments.development:
         chosen_seeds = [DEVELOPMENT_SEED + seed for seed in arguments.seeds]
-    retain(name, partial(is_current, params))
+    current = partial(is_current, params)
     for regime in arguments.regimes:
-        done = stored(name)
+        done = list(filter(current, stored(name)))
         draws = cells(params, arguments.datasets, chosen_seeds, arguments.images)
         for seed, dataset, train, test in draws:
             keys = wanted(
@@ -282,11 +282,12 @@ def main() -> None:
             missing = [key for key in keys if not any(has(cell, key) for cell in done)]
             if not missing:
                 continue
+            retain(name, current)
             held_out = None if arguments.development else test
             clients = client_draws.draw(params, dataset, seed, train, held_out, REGIMES[regime])
             for cell in measured(clients, missing):
                 add(name, {**cell, "settings": conditions(params, cell)})
-    show(summary(stored(name)))
+    show(summary(list(filter(current, stored(name)))))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ class Project:
     def here(self, name: str, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess:
         """Runs a stage's command in this process, which saves the start of another."""
         command = [name, *arguments]
-        out, said = io.StringIO(), io.StringIO()
+        out = io.StringIO()
+        said = io.StringIO()
         status = 0
         with (
             mock.patch.object(sys, "argv", command),

@@ -25,7 +25,7 @@ def lock_in_pieces() -> Iterator[None]:
     whole = dvcfile.modify_yaml
 
     @contextlib.contextmanager
-    def modify(path, fs=None) -> Iterator[dict]:
+    def modify(path: str, fs: object = None) -> Iterator[dict]:
         file = Path(path)
         text = file.read_text("utf-8") if file.name == LOCK and file.exists() else ""
         before = _content(text, path)

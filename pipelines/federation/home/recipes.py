@@ -97,7 +97,7 @@ def replayed(
     """
     prior = replay.log_prior(records.labels, outputs(model, records))
     schedule = replay.schedule_of(settings, len(records))
-    if pool and schedule.steps:
+    if pool and schedule.steps and schedule.kept < 1:
         replay.move_towards(model, build(), schedule.kept)
     steps = replay.fit(model, records, pool, prior=prior, settings=settings, seed=seed)
     if not schedule.mean_with_local:

@@ -1,4 +1,4 @@
-"""What the recipe `replay` starts from: a mean of the weights handed out and of a fresh network's."""
+"""Tests what `replay` starts from: a mean of the weights handed out and of a fresh network's."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,8 @@ def started(kept: float, *, pool: Pool | None, steps: int = 1) -> dict[str, np.n
 
 @pytest.mark.parametrize("kept", [0.0, 0.25, 1.0])
 def test_the_part_that_is_not_kept_is_a_fresh_network_s(kept):
-    handed_out, fresh = state_of(network(1)), state_of(network(2))
+    handed_out = state_of(network(1))
+    fresh = state_of(network(2))
     for name, found in started(kept, pool=Pool(images(30), None)).items():
         expected = kept * handed_out[name] + (1 - kept) * fresh[name]
         assert np.allclose(found, expected, atol=1e-6)
