@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -64,7 +65,10 @@ class Project:
             contextlib.chdir(self.path),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(said),
+            warnings.catch_warnings(),
         ):
+            # a stage that another test imported runs as a fresh module all the same
+            warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 runpy.run_module(f"stages.{name}", run_name="__main__", alter_sys=True)
             except SystemExit as end:
