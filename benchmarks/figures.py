@@ -1,6 +1,6 @@
 """Writes the pages whose figures come from stored results.
 
-    make figures                # docs/results.md and a part of README.md, from docs/templates; seconds
+    make figures      # docs/results.md, parts of README.md and docs/secure_sums.md, from docs/templates; seconds
 
 A template is Jinja's. It names a benchmark and a row of its results, never a figure:
 
@@ -25,7 +25,11 @@ from pipelines.files import write_text
 
 TEMPLATES = Path("docs/templates")
 # {template: the page}
-PAGES = {"worth.md.j2": Path("README.md"), "results.md.j2": Path("docs/results.md")}
+PAGES = {
+    "worth.md.j2": Path("README.md"),
+    "results.md.j2": Path("docs/results.md"),
+    "joint.md.j2": Path("docs/secure_sums.md"),
+}
 # a page that is more than a template's has this part of its own
 PART = "<!-- made by `make figures` from docs/templates/{template} -->\n"
 END = "<!-- end of what is made -->\n"

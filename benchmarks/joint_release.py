@@ -1,16 +1,22 @@
-"""Measures what joint noise is worth: `dp_moments` with own noise against noise shared by all clients.
+"""Measures what a joint release is worth: `joint_moments` against `dp_moments` of each client alone.
 
-    python -m benchmarks.joint_release            # two CPU-minutes
+    python -m benchmarks.joint_release                                       # digits, CPU-minutes
+    python -m benchmarks.joint_release --mixed                               # two groups of epsilons
+    python -m benchmarks.joint_release --datasets mnist fashion_mnist --clients 50 --records 200 \
+        --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
 
-A classifier learns from synthetic images alone, and is scored on the global test images of digits.
-Clients have equally many records each, dealt at random. `own`: each client releases its own two
-sums, and its own images, as the stages do. `joint`: the two sums over all clients are released, and
-one generator makes all images. Its noise comes in shares (secure_sums/noise_shares.py), and nobody
-may drop out. So a share has the variance sigma^2 / (K - t) against t colluding clients.
+A classifier learns from synthetic images alone, and is scored on the global test images. Clients
+have equally many records each, dealt at random. `own`: each client releases its own two sums, and
+its own images. `joint`: the two sums over all clients are released under secure sums, with noise in
+shares, as the stage `joint_release` does it. One generator then makes all images. All rows of a data
+set have equally many images. The clients and the server of a secure sum run in this process.
 
-**This is a simulation.** The shares are added in this process by a plain sum, which a secure sum
-equals to the last bit. No stage makes a joint release. Quantity, sensitivity and neighbours are those
-of `dp_moments`: two sums of L2 sensitivity 1, where one record is added or removed at one client.
+With `--mixed` half of the clients ask for the least epsilon, the others for the largest. `joint`
+plans the noise of all for the stricter one. `groups` makes a joint release of each group, as the
+stage does.
+
+A row of a data set, clients, records, epsilon and release that is stored under today's settings is
+not measured again.
 """
 
 import argparse
@@ -23,169 +29,200 @@ from pipelines import config, seeds
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.noise import Noise, OsEntropy
-from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy, planned
-from pipelines.synthesis import dp_moments, release
-from pipelines.synthesis.base import Plan
-from pipelines.synthesis.dp_moments_estimates import estimate_means
-from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum
+from pipelines.privacy.noise import OsEntropy
+from pipelines.privacy.secure_sums.in_process import Summation
+from pipelines.synthesis import dp_moments, joint_moments, release
+from pipelines.synthesis.joint_moments import Group
 from pipelines.training import classifier
 
 NAME = "joint_release"
-DATASET = "digits"
-CLIENTS = 5
-EPSILONS = (1.0, 3.0, 10.0)
+# the profile's number of images is that of one of so many clients
+USUAL = 5
+HIDDEN = ("runs", "epsilons", "settings")
 
 
-def dealt(images: Images, count: int, rng: np.random.Generator) -> list[Images]:
-    """Returns equal parts of images, dealt at random. A remainder is left out."""
+def dealt(
+    images: Images, count: int, records: int | None, rng: np.random.Generator
+) -> list[Images]:
+    """Returns equal parts of images, dealt at random. What remains is left out.
+
+    Args:
+        images: The images.
+        count: How many parts.
+        records: Of each part; None: all that there are.
+        rng: Draws which image goes where.
+    """
     rows = rng.permutation(len(images))
-    size = len(rows) // count
+    size = records or len(rows) // count
     parts = []
     for number in range(count):
         parts.append(images[rows[number * size : (number + 1) * size]])
     return parts
 
 
-def own_images(parts: list[Images], plan: Plan, count: int, seed: int) -> Images:
-    """Returns the images of all clients, each of which has a generator of its own.
-
-    Args:
-        parts: The records of each client.
-        plan: The plan of each client's releases.
-        count: Images of each client.
-        seed: Of the samples.
-    """
-    sets = []
-    for number, records in enumerate(parts):
-        state = dp_moments.fit(records, plan, OsEntropy(), seed)
-        sets.append(dp_moments.sample(state, count, seeds.derive(seed, "sample", str(number))))
-    return concatenate(sets)
-
-
-def joint_images(
-    parts: list[Images], plan: Plan, shares: SharePlan, count: int, seed: int
-) -> Images:
-    """Returns images of one generator, which is fitted to the sums over all clients.
-
-    Args:
-        parts: The records of each client.
-        plan: The plan of the two releases, as one client alone would have it.
-        shares: The plan of the noise.
-        count: Images of each client.
-        seed: Of the samples.
-    """
-    state = joint_state(parts, plan, shares, OsEntropy())
-    return dp_moments.sample(state, count * len(parts), seeds.derive(seed, "sample", "joint"))
-
-
-def joint_state(
-    parts: list[Images], plan: Plan, shares: SharePlan, noise: Noise
-) -> dict[str, np.ndarray]:
-    """Returns the state of one generator, from the two noisy sums over all clients.
-
-    It is `dp_moments.fit` with sums over clients.
-
-    Args:
-        parts: The records of each client.
-        plan: The plan of the two releases.
-        shares: The plan of the noise.
-        noise: The source of each client's share of noise.
-    """
-    settings = plan.settings
-    space = plan.space
-    scale = shares.scale
-    codes = [encode(part.pixels, settings, space) for part in parts]
-    first = []
-    for u, part in zip(codes, parts):
-        client_sum = first_sum(u, part.labels, settings, space, scale)
-        first.append(noisy(client_sum, shares, 0, noise=noise))
-    means, counts = estimate_means(np.sum(first, axis=0) / scale, settings)
-    second = []
-    for u, part in zip(codes, parts):
-        client_sum = second_sum(u, part.labels, means, settings, scale)
-        second.append(noisy(client_sum, shares, 1, noise=noise))
-    total = np.sum(second, axis=0) / scale
-    return dp_moments.state_of(means, counts, total, sigmas_of_sums(shares), settings, space)
-
-
-def sigmas_of_sums(shares: SharePlan) -> tuple[float, float]:
-    """Returns the deviation of the noise in both sums over all clients, in original units."""
-    root = shares.clients**0.5
-    return shares.share(0) * root, shares.share(1) * root
-
-
-def shared_noise(plan: Plan, budget: Budget, colluding: int) -> SharePlan:
-    """Returns the noise of both sums in shares, where nobody may drop out.
-
-    Args:
-        plan: The plan of the two releases.
-        budget: The budget.
-        colluding: t.
-    """
-    details = plan.statement.details
-    return planned(
-        budget,
-        sigmas=tuple(details["sigma"]),
-        draws=details["released_numbers"],
-        clients=CLIENTS,
-        threshold=CLIENTS,
-        colluding=colluding,
-    )
-
-
-def measured(params: config.Params, epsilon: float, colluding: int | None, count: int) -> dict:
-    """Returns a row: the accuracy of one kind of release.
+class Case:
+    """Describes one row: whose records are released, at which price, and together with whom.
 
     Args:
         params: The parameters of params.yaml.
-        epsilon: The budget of each record.
-        colluding: t of a joint release; None for own noise.
-        count: How many seeds.
+        dataset: The data set's name.
+        epsilons: The budget of each client.
+        kind: own | joint | groups.
+        trusting: True for t = K / 2, False for t = 0; of an own release it means nothing.
+        records: Of each client; None: all that there are.
     """
-    profile = params.profiles[DATASET]
-    budget = Budget(epsilon, params.privacy.delta)
-    settings = params.generator(DATASET, "dp_moments")
-    plan = dp_moments.plan(settings, budget, release.public_space(profile))
+
+    def __init__(
+        self,
+        params: config.Params,
+        dataset: str,
+        epsilons: list[float],
+        kind: str,
+        trusting: bool,
+        records: int | None,
+    ):
+        self.params = params
+        self.dataset = dataset
+        self.epsilons = epsilons
+        self.kind = kind
+        self.trusting = trusting
+        self.records = records
+        self.profile = params.profiles[dataset]
+        self.images = USUAL * self.profile.images // len(epsilons)
+
+    @property
+    def key(self) -> dict:
+        """Returns what tells this row from others, and today's settings."""
+        generator = "dp_moments" if self.kind == "own" else "joint_moments"
+        used = [
+            self.profile.model_dump(include={"shape", "classes", "classifier", "augmentation"}),
+            self.params.generator(self.dataset, generator).model_dump(exclude={"colluding"}),
+            self.params.training(self.dataset, "pooled").model_dump(),
+            [self.params.privacy.delta, self.images, self.records],
+        ]
+        return {
+            "dataset": self.dataset,
+            "clients": len(self.epsilons),
+            "epsilon": min(self.epsilons),
+            "release": self.kind,
+            "colluding": None if self.kind == "own" else self._colluding(len(self.epsilons)),
+            "epsilons": sorted(set(self.epsilons)),
+            "settings": common.digest(used),
+        }
+
+    def released(self, parts: list[Images], seed: int) -> Images:
+        """Returns the images that all clients released.
+
+        Args:
+            parts: The records of each client.
+            seed: Of the samples.
+        """
+        groups: dict[float, list[Images]] = {}
+        for epsilon, part in zip(self.epsilons, parts):
+            groups.setdefault(epsilon, []).append(part)
+        if self.kind == "joint":
+            groups = {min(groups): parts}
+        make = self._own if self.kind == "own" else self._joint
+        sets = []
+        for epsilon, members in groups.items():
+            sets.append(make(members, Budget(epsilon, self.params.privacy.delta), seed))
+        return concatenate(sets)
+
+    def _own(self, parts: list[Images], budget: Budget, seed: int) -> Images:
+        settings = self.params.generator(self.dataset, "dp_moments")
+        plan = dp_moments.plan(settings, budget, release.public_space(self.profile))
+        sets = []
+        for number, records in enumerate(parts):
+            state = dp_moments.fit(records, plan, OsEntropy(), seed)
+            draw = seeds.derive(seed, "sample", f"{budget.epsilon} {number}")
+            sets.append(dp_moments.sample(state, self.images, draw))
+        return concatenate(sets)
+
+    def _joint(self, parts: list[Images], budget: Budget, seed: int) -> Images:
+        settings = self.params.generator(self.dataset, "joint_moments")
+        group = Group(len(parts), self._colluding(len(parts)))
+        space = release.public_space(self.profile)
+        plan = joint_moments.plan_together(settings, budget, space, group)
+        shards = {f"c{number}": part for number, part in enumerate(parts)}
+        sums = Summation(NAME, plan.shares, dict.fromkeys(shards, OsEntropy()))
+        state = joint_moments.fit_together(shards, plan, sums)
+        draw = seeds.derive(seed, "sample", f"{budget.epsilon} joint")
+        return joint_moments.sample(state, self.images * len(parts), draw)
+
+    def _colluding(self, clients: int) -> int:
+        return clients // 2 if self.trusting else 0
+
+
+def measured(case: Case, seed_list: list[int], root: Path) -> dict:
+    """Returns a row: the accuracy of one kind of release.
+
+    Args:
+        case: What is released.
+        seed_list: The seeds, of one draw each.
+        root: The folder of raw files.
+    """
+    params = case.params
     runs = []
-    for seed in range(count):
-        images, test = common.read(params, DATASET, Path(params.prepare.root))
+    for seed in seed_list:
+        images, test = common.read(params, case.dataset, root)
         rng = np.random.default_rng(seeds.derive(seed, NAME))
         if test is None:
             test, images = common.split(images, params.prepare.test_fraction, rng)
-        parts = dealt(images, CLIENTS, rng)
-        if colluding is None:
-            released = own_images(parts, plan, profile.images, seed)
-        else:
-            shares = shared_noise(plan, budget, colluding)
-            released = joint_images(parts, plan, shares, profile.images, seed)
-        pooled = params.training(DATASET, "pooled")
-        model = classifier.on_synthetic(released, profile, pooled, seed)
+        parts = dealt(images, len(case.epsilons), case.records, rng)
+        released = case.released(parts, seed)
+        pooled = params.training(case.dataset, "pooled")
+        model = classifier.on_synthetic(released, case.profile, pooled, seed)
         runs.append(scores(model, test)["accuracy"])
     return {
-        "dataset": DATASET,
-        "clients": CLIENTS,
+        **case.key,
         "records": len(parts[0]),
-        "epsilon": epsilon,
-        "release": "own" if colluding is None else "joint",
-        "colluding": colluding,
         "accuracy": float(np.mean(runs)),
-        "seeds": count,
+        "seeds": len(runs),
         "runs": runs,
     }
 
 
+def cases(params: config.Params, arguments: argparse.Namespace) -> list[Case]:
+    """Returns the rows that the command line asks for."""
+    clients = arguments.clients
+    budgets = [[epsilon] * clients for epsilon in arguments.epsilons]
+    kinds = [("own", False), ("joint", False), ("joint", True)]
+    if arguments.mixed:
+        half = clients // 2
+        ends = min(arguments.epsilons), max(arguments.epsilons)
+        budgets = [[ends[0]] * half + [ends[1]] * (clients - half)]
+        kinds = [("own", False), ("joint", True), ("groups", True)]
+    found = []
+    for dataset in arguments.datasets:
+        for epsilons in budgets:
+            for kind, trusting in kinds:
+                found.append(Case(params, dataset, epsilons, kind, trusting, arguments.records))
+    return found
+
+
 def main() -> None:
-    """Measures all rows, prints and stores the table."""
+    """Measures the rows that are not stored, one after the other, and stores each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--datasets", nargs="+", default=["digits"])
+    parser.add_argument("--clients", type=int)
+    parser.add_argument("--records", type=int, help="of each client; all by default")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--mixed", action="store_true")
+    parser.add_argument("--images", type=Path)
     arguments = parser.parse_args()
+    arguments.clients = arguments.clients or (6 if arguments.mixed else USUAL)
     params = config.load()
-    rows = []
-    for epsilon in EPSILONS:
-        for colluding in (None, 0, CLIENTS // 2):
-            rows.append(measured(params, epsilon, colluding, arguments.seeds))
-    common.publish(NAME, rows, delta=params.privacy.delta)
+    root = arguments.images or Path(params.prepare.root)
+    for case in cases(params, arguments):
+        stored = [row for row in common.kept(NAME) if common.has(row, case.key)]
+        if any(row["seeds"] >= len(arguments.seeds) for row in stored):
+            continue
+        row = measured(case, arguments.seeds, root)
+        common.show([row], hidden=HIDDEN)
+        rows = [*common.without(common.kept(NAME), case.key), row]
+        common.keep(NAME, rows, delta=params.privacy.delta)
+    common.show(common.kept(NAME), hidden=HIDDEN)
 
 
 if __name__ == "__main__":

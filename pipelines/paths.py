@@ -65,6 +65,11 @@ def generator(dataset: str, client: str, name: str) -> Path:
     return Path("models/private/generators") / dataset / client / name
 
 
+def joint(dataset: str) -> Path:
+    """Returns the private folder of the generators that a data set's clients fitted together."""
+    return Path("models/private/joint") / dataset
+
+
 def synthetic(dataset: str, client: str, name: str) -> Path:
     """Returns the folder of a client's synthetic images, which may leave.
 

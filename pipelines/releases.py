@@ -136,6 +136,11 @@ def digest(data: Images) -> str:
     return digest_of_arrays.hexdigest()
 
 
+def digest_of_all(facts: list[str]) -> str:
+    """Returns the hash by which a ledger names the facts of a release of several clients."""
+    return hashlib.sha256("".join(facts).encode()).hexdigest()
+
+
 def match_recorded(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> dict[str, Release]:
     """Returns each client's release, under the name that its ledger has if it was entered before.
 

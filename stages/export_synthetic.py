@@ -22,6 +22,9 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     fingerprint = released["fingerprint"]
     privacy = releases.statement(params, dataset, client, fingerprint)
     name = releases.public_name(params, dataset, client, fingerprint)
+    together = {}
+    for other, theirs in released.get("together", {}).items():
+        together[other] = releases.public_name(params, dataset, other, theirs)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     profile = params.profiles[dataset]
     data = release.sample(source, generator, state, profile.images, seed)
@@ -29,7 +32,12 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         dataset=dataset,
         client=client,
         generator=generator,
-        release={"name": name, "weak": released["weak"], "privacy": privacy},
+        release={
+            "name": name,
+            "weak": released["weak"],
+            "privacy": privacy,
+            "together": together,
+        },
         data=data,
         profile=profile,
     )

@@ -1,12 +1,14 @@
 """train_generator@DATASET-CLIENT-GENERATOR: makes one release of one client's shard.
 
-It stays within that client's budget.
+It stays within that client's budget. A generator that clients fitted together (`joint_release`) is
+copied for the client.
 """
 
 from pathlib import Path
 
 from pipelines import paths, release_store, releases
 from pipelines.config import Params
+from pipelines.config.generators import JOINT
 from pipelines.datasets import shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.files import new_folder
@@ -24,6 +26,18 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         client: The client's name.
         generator: The generator's name.
     """
+    own = None if generator in JOINT else _released(params, dataset, client, generator)
+    with new_folder(paths.generator(dataset, client, generator)) as folder:
+        if own is None:
+            release.copy_joint(paths.joint(dataset) / generator / client, folder, client)
+            print(f"{dataset}/{client}/{generator}: as joint_release made it")
+        else:
+            release_store.copy_files(own, folder)
+        add_salt_file(folder, dataset, client)
+
+
+def _released(params: Params, dataset: str, client: str, generator: str) -> Path:
+    """Enters a client's own release in its ledger, makes it once, and returns where it is stored."""
     planned = ClientRelease(params, dataset, client, generator)
     plan = planned.plan
     release.announce(plan, f"{dataset}/{client}/{generator}", len(params.synthesis.generators))
@@ -37,10 +51,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         state = planned.module.fit(train, plan, planned.source, planned.seed, where)
         release.save(folder, state, plan, entries[client].fingerprint)
 
-    store = releases.make_once(ledgers, entries, make)
-    with new_folder(paths.generator(dataset, client, generator)) as folder:
-        release_store.copy_files(store, folder)
-        add_salt_file(folder, dataset, client)
+    return releases.make_once(ledgers, entries, make)
 
 
 if __name__ == "__main__":

@@ -96,12 +96,13 @@ class Project:
         """
         # `mutants` imports this file, and torch is slow, so these imports are not above.
         from pipelines import config
-        from stages import export_synthetic, partition, prepare, train_generator
+        from stages import export_synthetic, joint_release, partition, prepare, train_generator
 
         with contextlib.chdir(self.path):
             params = config.load()
             prepare.run(params, "own")
             partition.run(params, "own")
+            joint_release.run(params, "own")
             for client in clients:
                 train_generator.run(params, "own", client, generator)
                 export_synthetic.run(params, "own", client, generator)

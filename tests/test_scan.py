@@ -118,6 +118,7 @@ GENERATORS = ("datalens", "dp_moments")
 STAGES = (
     "prepare",
     "partition",
+    "joint_release",
     "train_generator",
     "export_synthetic",
     "check_quality",
@@ -167,7 +168,7 @@ def test_nothing_that_can_leave_hangs_on_private_data_but_through_the_ledger(wor
         "remote models/initial/own/dp_moments",
         "remote models/initial/own/datalens/rounds.safetensors",
     } <= left
-    assert sum(name.startswith("run cache") for name in left) == 29  # every stage
+    assert sum(name.startswith("run cache") for name in left) == 30  # every stage
     train = [
         paths.shards("own") / "c0" / "train.npz",
         paths.generator("own", "c0", "datalens") / "release.json",
@@ -294,3 +295,51 @@ def test_what_was_planted_is_all_that_is_found(leaks):
     assert not [name for name in found if name.endswith(("params.yaml", "dvc.yaml", ".py"))]
     assert "remote models/initial/own/datalens/rounds.safetensors" not in found
     assert "remote data/synthetic/own/c0/datalens/images.npz" not in found
+
+
+@pytest.fixture(scope="module")
+def joint_worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
+    """Returns (here, elsewhere, twin), in which three clients make one release together."""
+    folder = tmp_path_factory.mktemp("joint")
+    copies = [Path(shutil.copytree(_checkout, folder / name)) for name in ("here", "afar", "twin")]
+    here = World(copies[0])
+    elsewhere, twin = (World(path, here.tape) for path in copies[1:])
+    np.savez(elsewhere.path / "raw" / "own.npz", **other_images())
+    for world in (here, elsewhere, twin):
+        world.edit(three_clients)
+        world.run_stages("prepare", "partition")
+        if world is elsewhere:
+            secrets = here.path / "ledgers"
+            shutil.copytree(secrets, world.path / "ledgers", dirs_exist_ok=True)
+            for chain in (world.path / "ledgers/own").glob("c?.[!s]*"):
+                chain.unlink()
+            shutil.rmtree(world.path / "ledgers/own/releases")
+        world.run_stages("joint_release", "train_generator", "export_synthetic")
+    return here, elsewhere, twin
+
+
+def test_what_clients_release_together_hangs_on_no_record_but_through_the_sums(joint_worlds):
+    here, elsewhere, _ = joint_worlds
+    exports = Path("data/synthetic/own")
+    one = content(here.path / exports)
+    assert len(one) == 3 * 8
+    assert differences(one, content(elsewhere.path / exports)) == {}
+    train = paths.shards("own") / "c0" / "train.npz"
+    assert (here.path / train).read_bytes() != (elsewhere.path / train).read_bytes()
+
+
+def test_no_hash_of_a_joint_release_follows_from_the_records(joint_worlds):
+    here, _, twin = joint_worlds
+    joint = paths.joint("own")
+    assert content(here.path / joint) != content(twin.path / joint)
+    for client in ("c0", "c1", "c2"):
+        generator = paths.generator("own", client, "joint_moments")
+        assert content(here.path / generator) != content(twin.path / generator)
+
+
+def three_clients(params: dict) -> None:
+    """Changes the tiny parameters to three clients that release together."""
+    params["clients"] = {client: {"epsilon": 3.0} for client in ("c0", "c1", "c2")}
+    params["partition"].update(clients=list(params["clients"]), small=None)
+    params["synthesis"]["generators"] = ["joint_moments"]
+    params["new_clients"]["held_out"] = []

@@ -25,7 +25,7 @@ from pipelines.config.dp import (
     disagreement,
     looks_at_images,
 )
-from pipelines.config.generators import GENERATORS
+from pipelines.config.generators import GENERATORS, JOINT
 from pipelines.config.training import BASELINES, NewClients
 from pipelines.config.values import Block, mistake
 from pipelines.errors import UserError
@@ -60,6 +60,7 @@ class Checks:
         self.clients()
         self.partition()
         self.lists()
+        self.joint()
         self.new_clients("new_clients", self.params.new_clients)
         for dataset in self.params.profiles:
             block = self.params.training(dataset, "new_clients")
@@ -286,6 +287,23 @@ class Checks:
         for where, names in lists.items():
             if not names or len(set(names)) < len(names):
                 raise self._mistake(where, names, "a list of at least one name, none twice")
+
+    def joint(self) -> None:
+        """Checks what a release of several clients together needs."""
+        params = self.params
+        generators = [name for name in params.synthesis.generators if name in JOINT]
+        if not generators:
+            return
+        name = generators[0]
+        federation = params.federation
+        if federation.engine == "nvflare" and federation.mode == "remote":
+            rule = f"a list without {name} where federation.mode is 'remote': it is made in one process"
+            raise self._mistake("synthesis.generators", name, rule)
+        for dataset in params.datasets:
+            held_out = params.training(dataset, "new_clients").held_out
+            if held_out:
+                rule = f"[] with {name}, whose sets hold what those clients' records say, too"
+                raise self._mistake("new_clients.held_out", held_out, rule)
 
     def new_clients(self, where: str, block: NewClients) -> None:
         """Checks the settings of new clients.

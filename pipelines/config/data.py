@@ -86,10 +86,16 @@ class Partition(Block):
 
 
 class Privacy(Block):
-    """Holds the delta of all clients, and where noise comes from."""
+    """Holds the delta of all clients, where noise comes from, and who is trusted.
+
+    Attributes:
+        trust: In a joint release. `t_of_k`: at most as many clients as `colluding` says collude
+            with the server. `none`: a client's own share of noise alone keeps its epsilon.
+    """
 
     delta: Delta
     noise: Literal["os_entropy", "seeded_for_tests"] = "os_entropy"
+    trust: Literal["none", "t_of_k"] = "t_of_k"
 
 
 class Client(Block):

@@ -31,12 +31,22 @@ GeneratorNetwork = Literal["mlp", "paper", "conv"]
 
 # The `teachers` that stand for as many as follow from public numbers.
 AUTO = "auto"
+# The `colluding` that stands for half of the clients, rounded down.
+HALF = "half"
 
 
 def _teachers(value: object) -> object:
     fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
     if value != AUTO and not fine:
         rule = f"an int in [1, 1e6], or {AUTO!r}"
+        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+    return value
+
+
+def _colluding(value: object) -> object:
+    fine = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1e6
+    if value != HALF and not fine:
+        rule = f"an int in [0, 1e6], or {HALF!r}"
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
     return value
 
@@ -125,6 +135,26 @@ class DpMoments(Block):
     inflation: Factor = 1.0
     contrast: Factor = 1.0
     low_epsilon: LowEpsilon | None = None
+
+
+class JointMoments(DpMoments):
+    """Holds the settings of noisy moments of several clients' records together.
+
+    Attributes:
+        colluding: t, how many clients may collude with the server. `half` is half of those that
+            release together, rounded down.
+    """
+
+    colluding: Annotated[int | Literal["half"], BeforeValidator(_colluding)] = HALF
+
+    def number_colluding(self, clients: int) -> int:
+        """Returns t, which is below K.
+
+        Args:
+            clients: K, how many clients make the release together.
+        """
+        wanted = clients // 2 if self.colluding == HALF else self.colluding
+        return min(wanted, clients - 1)
 
 
 class WarmStart(Block):
@@ -253,6 +283,8 @@ class Gan(Block):
 
 # The generators that add no noise, whatever budget their client asks for.
 WITHOUT_NOISE = ("gan",)
+# The generators that clients fit together, in one release.
+JOINT = ("joint_moments",)
 
 
 def _generator(name: object) -> object:
@@ -274,6 +306,7 @@ class Synthesis(Block):
     datalens: Datalens
     dp_merf: DpMerf
     dp_moments: DpMoments
+    joint_moments: JointMoments
     dp_head: DpHead
     dp_teacher: DpTeacher
     gan: Gan

@@ -96,6 +96,7 @@ def _profile(findings: Findings) -> dict:
                 "residual_clip": round(clip * 10 / 14, 1),
                 "low_epsilon": None,
             },
+            "joint_moments": {"base": "dp_moments"},
             "dp_merf": {"length_scale": round(math.prod(shape) / 7.5, 1)},
             "dp_teacher": {"base": "dp_moments", "classifier": "mlp" if small else "cnn"},
         },

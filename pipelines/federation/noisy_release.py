@@ -1,7 +1,5 @@
 """One client's part of a joint noisy run, as its ledger enters it."""
 
-import hashlib
-
 from pipelines import releases
 from pipelines.config import Params
 from pipelines.config.data import Profile
@@ -47,7 +45,7 @@ def entry(
             "seed": seed,
             "start": start,
         },
-        data=digest(data),
+        data=releases.digest_of_all(data),
         cost=charged(cost, statement),
         statement=statement.as_dict(),
         identity=identity,
@@ -57,11 +55,6 @@ def entry(
 def charged(cost: dict, statement: Statement) -> dict:
     """Returns an account's cost as a ledger enters it: without a guarantee nothing bounds it."""
     return cost if statement.guarantee == "formal" else {"kind": "none"}
-
-
-def digest(data: list[str]) -> str:
-    """Returns the hash by which a ledger names the facts of a joint run."""
-    return hashlib.sha256("".join(data).encode()).hexdigest()
 
 
 def facts(params: Params, records: dict[str, Images], public: Images) -> list[str]:

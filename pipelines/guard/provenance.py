@@ -44,14 +44,15 @@ def problems(root: Path) -> list[str]:
 def _held_against_the_ledgers(params: config.Params, path: str, card: dict | None) -> Iterator[str]:
     """Yields what is wrong with the card of one output.
 
-    An export states its one release in full. An initial model states one per client, and their
-    largest price.
+    An export states its one release in full, which every client that made it has in its ledger. An
+    initial model states one per client, and their largest price.
     """
     # 1. the releases that the card names, by client
     is_export = card is not None and "privacy" in card
     named = (card or {}).get("releases")
     if is_export:
-        named = {Path(path).parts[3]: card.get("release")}
+        client = Path(path).parts[3]
+        named = {client: None} | card.get("together", {}) | {client: card.get("release")}
     if not named:
         yield (
             f"{path} names no release of any ledger, and `dvc push` would upload it. Run "

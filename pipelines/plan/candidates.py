@@ -1,20 +1,24 @@
 """Plans every release that the parameters ask for, as the stages plan it, in the order of DVC.
 
-Within a data set DVC makes each client's generators first, then the noisy methods one by one.
+Within a data set DVC makes the joint generators first, then each client's, then the noisy methods
+one by one.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipelines import releases
 from pipelines.config import Params
+from pipelines.config.generators import JOINT
 from pipelines.federation import noisy_release
 from pipelines.federation.noisy_run import NoisyRun
 from pipelines.plan.records import Records
 from pipelines.privacy.ledger import Ledger, Release
 from pipelines.privacy.statement import Statement
+from pipelines.synthesis import joint_release, warm_start
 from pipelines.synthesis import release as generator_release
-from pipelines.synthesis import warm_start
 from pipelines.synthesis.client_release import ClientRelease
+from pipelines.synthesis.joint_release import JointRelease
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,14 @@ class Candidate:
         stage: The stage's name in dvc.yaml.
         parts: By client. A generator's has one, a joint run's all.
         is_joint: True if all clients make it together.
+        is_apart: True if each of them enters its part in a process of its own, over a network.
     """
 
     name: str
     stage: str
     parts: dict[str, Part]
     is_joint: bool
+    is_apart: bool = False
 
 
 def all_of(
@@ -64,17 +70,31 @@ def all_of(
     Raises:
         UserError: A stage would refuse its plan.
     """
+    generators = params.synthesis.generators
+    for generator in generators:
+        if generator in JOINT:
+            yield from _of_groups(params, dataset, generator, records)
     for client in params.clients:
-        for generator in params.synthesis.generators:
+        for generator in generators:
+            if generator in JOINT:
+                continue
             yield _of_generator(params, dataset, client, generator, records)
     for method in params.dp_baselines.algorithms:
         if not params.left_out(dataset, method):
             yield _of_method(params, dataset, method, ledgers, records)
 
 
-def over_network(params: Params) -> bool:
-    """Returns True if clients enter their parts of a joint release in processes of their own."""
-    return params.federation.engine != "inprocess"
+def _of_groups(
+    params: Params, dataset: str, generator: str, records: Records
+) -> Iterator[Candidate]:
+    for clients in joint_release.groups(params):
+        planned = JointRelease(params, dataset, generator, clients)
+        statement = planned.statement
+        parts = {}
+        for client, entry in planned.entries(records.train).items():
+            parts[client] = _part(statement, entry.cost, entry)
+        is_joint = len(clients) > 1
+        yield Candidate(generator, f"joint_release@{dataset}", parts, is_joint=is_joint)
 
 
 def _of_generator(
@@ -99,9 +119,10 @@ def _of_method(
         run.check_public(len(records.public))
     # 1. without an entry of these records there is nothing to compare the facts with
     facts = noisy_release.facts(params, records.train, records.public)
-    code = (method, run.algorithm.VERSION, noisy_release.digest(facts))
+    code = (method, run.algorithm.VERSION, releases.digest_of_all(facts))
     entries: dict[str, Release] = {}
-    if over_network(params) or any(ledger.may_know(*code) for ledger in ledgers.values()):
+    is_apart = params.federation.engine != "inprocess"
+    if is_apart or any(ledger.may_know(*code) for ledger in ledgers.values()):
         entries = run.entries(task, records.public, details=False)
     # 2. what it costs follows from the accounts
     parts = {}
@@ -109,7 +130,8 @@ def _of_method(
         statement = run.statement(client, task, details=False)
         cost = noisy_release.charged(account.cost, statement)
         parts[client] = _part(statement, cost, entries.get(client))
-    return Candidate(method, f"train_dp_baseline@{dataset}-{method}", parts, is_joint=True)
+    stage = f"train_dp_baseline@{dataset}-{method}"
+    return Candidate(method, stage, parts, is_joint=True, is_apart=is_apart)
 
 
 def _part(statement: Statement, cost: dict, entry: Release | None) -> Part:

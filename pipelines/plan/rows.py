@@ -60,7 +60,7 @@ def of(params: Params, dataset: str, ledgers: dict[str, Ledger], records: Record
     """
     to_come: dict[str, list[dict]] = {client: [] for client in params.clients}
     for candidate in candidates.all_of(params, dataset, ledgers, records):
-        states = _states(params, candidate, ledgers)
+        states = _states(candidate, ledgers)
         for client, part in candidate.parts.items():
             if states[client] == NEW:
                 to_come[client].append(part.cost)
@@ -75,7 +75,7 @@ def of(params: Params, dataset: str, ledgers: dict[str, Ledger], records: Record
             )
 
 
-def _states(params: Params, candidate: Candidate, ledgers: dict[str, Ledger]) -> dict[str, str]:
+def _states(candidate: Candidate, ledgers: dict[str, Ledger]) -> dict[str, str]:
     """Returns {client: whether its ledger has the release}."""
     parts = candidate.parts
     planned = {client: part.release for client, part in parts.items() if part.release}
@@ -84,7 +84,7 @@ def _states(params: Params, candidate: Candidate, ledgers: dict[str, Ledger]) ->
     if not planned:
         return states
     entries = releases.match_recorded(knowing, planned)
-    if candidate.is_joint and candidates.over_network(params):
+    if candidate.is_apart:
         # each attempt is entered under a name of its own, and what was collected is kept
         return dict.fromkeys(parts, MADE) if release_store.collected(knowing, entries) else states
     for client, release in entries.items():

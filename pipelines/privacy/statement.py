@@ -36,6 +36,7 @@ class Statement:
         details: The mechanism's own parameters, among them L2 sensitivity and sigma of what is
             released, in its own units.
         not_covered: What the guarantee says nothing about.
+        trust: Whom a client has to trust, in a sentence, where that is more than itself.
     """
 
     mechanism: str
@@ -50,6 +51,7 @@ class Statement:
     sampling: str = "none"
     details: dict = field(default_factory=dict)
     not_covered: tuple[str, ...] = NOT_COVERED
+    trust: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -59,16 +61,23 @@ class Statement:
             if self.epsilon == float("inf"):
                 why = "not private at all (epsilon infinite)"
             return f"NO PRIVACY GUARANTEE: {self.mechanism} is {why}."
+        trust = f" {self.trust}" if self.trust else ""
         return (
             "Anyone who sees this release and everything else about all other records learns about "
             f"one record at most what ({self.epsilon:g}, {self.delta:g})-differential privacy "
             f"allows ({self.relation}). This release alone: others of the same client compose with "
-            "it."
+            f"it.{trust}"
         )
 
     def as_dict(self) -> dict:
-        """Returns the fields and the sentence, as cards and ledgers hold them."""
-        return {**asdict(self), "statement": self.sentence}
+        """Returns the fields and the sentence, as cards and ledgers hold them.
+
+        `trust` is there where somebody has to be trusted.
+        """
+        fields = asdict(self)
+        if self.trust is None:
+            del fields["trust"]
+        return {**fields, "statement": self.sentence}
 
 
 def combined(statements: list[dict]) -> dict:

@@ -30,9 +30,11 @@ def markdown(description: dict) -> str:
     for reason in description["weak"]:
         parts.append(f"> **Weak:** {reason}")
     details = {f"`{name}`": value for name, value in privacy["details"].items()}
+    trust = details.pop("`trust`", None)
+    parts += ["## Privacy", _table(_privacy_rows(description))]
+    if trust:
+        parts += ["### Epsilon by who colludes", _trust_table(trust)]
     parts += [
-        "## Privacy",
-        _table(_privacy_rows(description)),
         "### Parameters of the mechanism",
         _table(details),
         "## Datasheet",
@@ -56,8 +58,11 @@ def promise(description: dict) -> list[str]:
             f"**Nothing was promised to anyone.** {privacy['statement']}",
             f"These images may show any {privacy['unit']} of client `{client}` of `{dataset}`.",
         ]
+    who = f"client `{client}`"
+    if "together" in description:
+        who = f"any of the {len(description['together'])} clients that made this release together"
     return [
-        f"**Promised to each single {privacy['unit']}** that client `{client}` of `{dataset}` "
+        f"**Promised to each single {privacy['unit']}** that {who} of `{dataset}` "
         f"trained on: {privacy['statement']}",
         "",
         f"- Epsilon is {float(privacy['epsilon']):g} and delta is {float(privacy['delta']):g}. "
@@ -80,8 +85,13 @@ def class_names(description: dict) -> list[str]:
 
 def _privacy_rows(description: dict) -> dict:
     privacy = description["privacy"]
+    together = description.get("together", {})
+    others = {}
+    for client, name in together.items():
+        others[f"the same, as the ledger of `{client}` knows it"] = name
     return {
         "release, as the client's ledger knows it": description["release"],
+        **others,
         "guarantee": privacy["guarantee"],
         "epsilon": privacy["epsilon"],
         "delta": privacy["delta"],
@@ -94,6 +104,23 @@ def _privacy_rows(description: dict) -> dict:
         "noise": privacy["noise"],
         "not covered": "; ".join(privacy["not_covered"]),
     }
+
+
+def _trust_table(trust: dict) -> str:
+    """Returns epsilon by the number of clients that collude, and by what the server does.
+
+    >>> print(_trust_table({"dishonest": {"0": 2.25, "1": "inf"}}))
+    | clients that tell the server all they know | server: dishonest |
+    |---|---|
+    | 0 | 2.25 |
+    | 1 | inf |
+    """
+    heads = ["clients that tell the server all they know", *(f"server: {kind}" for kind in trust)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for colluding in next(iter(trust.values())):
+        cells = [colluding, *(f"{float(kind[colluding]):.3g}" for kind in trust.values())]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _named(datasheet: dict) -> dict:

@@ -56,8 +56,9 @@ def card(
         dataset: The data set's name.
         client: The client's name.
         generator: The generator's name.
-        release: `name` (the release's public name), `weak` (reasons why it can only be noise) and
-            `privacy` (the statement, as the ledger holds it).
+        release: `name` (the release's public name), `weak` (reasons why it can only be noise),
+            `privacy` (the statement, as the ledger holds it) and, where several clients made it,
+            `together` (by client, the public name in its own ledger).
         data: The synthetic images.
         profile: The data set's profile. Its licence, class names and augmentation are shown.
     """
@@ -79,10 +80,12 @@ def card(
         "number_of_images": "a public parameter, independent of the number of records",
         "label_histogram": release["privacy"]["details"].get("labels"),
     }
+    together = release.get("together")
     return {
         "schema": SCHEMA,
         "name": f"{dataset}/{client}/{generator}",
         "release": release["name"],
+        **({"together": together} if together else {}),
         "privacy": release["privacy"],
         "weak": list(release["weak"]),
         "datasheet": datasheet,

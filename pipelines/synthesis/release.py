@@ -129,6 +129,44 @@ def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprint: st
     write_json(folder / "release.json", {"fingerprint": fingerprint, "weak": plan.weak})
 
 
+def save_joint(
+    folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprints: dict[str, str]
+) -> None:
+    """Writes the state of a generator that several clients fitted together.
+
+    Args:
+        folder: An existing folder.
+        state: The generator's state.
+        plan: The plan of the release.
+        fingerprints: The release's name in each client's ledger.
+    """
+    write_arrays(folder / "generator.safetensors", state)
+    write_json(folder / "release.json", {"fingerprints": fingerprints, "weak": plan.weak})
+
+
+def copy_joint(source: Path, folder: Path, client: str) -> None:
+    """Writes what `save` writes, for one of the clients that fitted a generator together.
+
+    Args:
+        source: The folder that `save_joint` filled.
+        folder: An existing folder.
+        client: The client's name.
+
+    Raises:
+        UserError: The source lacks the release, or cannot be read.
+    """
+    path = source / "release.json"
+    released = read_json(path)
+    require(path, released, "fingerprints", "weak")
+    fingerprints = released["fingerprints"]
+    if not isinstance(fingerprints, dict) or client not in fingerprints:
+        raise UserError(f"{path} names no release of {client}. {AGAIN}")
+    write_arrays(folder / "generator.safetensors", read_arrays(source / "generator.safetensors"))
+    content = {"fingerprint": fingerprints[client], "weak": released["weak"]}
+    together = {"together": fingerprints} if len(fingerprints) > 1 else {}
+    write_json(folder / "release.json", content | together)
+
+
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:
     """Returns a state and the content of its release.json.
 

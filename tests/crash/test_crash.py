@@ -252,7 +252,7 @@ def world(project: Within, folder: Path, targets: list[str], exact: bool) -> Wor
     timed = folder / "timed/fedlens"
     whole = project.path
     seconds = {}
-    first = ("partition@own", "train_alone@own")
+    first = ("partition@own", "joint_release@own", "train_alone@own")
     forked(lambda: Within(whole).repro(*first), folder / "said").result()
     for copy in (base, timed):
         copied(whole, copy)

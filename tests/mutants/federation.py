@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         "know a joint run without its records",
         "pipelines/federation/noisy_release.py",
-        "data=digest(data)",
+        "data=releases.digest_of_all(data)",
         'data="x"',
         "tests/stages/test_train_dp_baseline.py::test_each_fact_of_a_joint_run_makes_every_client_release_anew",
     ),

@@ -157,4 +157,36 @@ MUTANTS = [
         f"{TESTS_OF_SUMS}/test_journal.py::"
         "test_a_finished_round_leaves_no_secret_and_is_never_begun_again",
     ),
+    Mutant(
+        "a joint release planned as if nobody colluded",
+        "pipelines/synthesis/joint_moments.py",
+        "colluding=group.colluding,",
+        "colluding=0,",
+        f"{TESTS}/synthesis/test_joint_moments.py::test_every_client_adds_its_share_to_both_sums",
+    ),
+    Mutant(
+        "a joint release at the budget of its most generous client",
+        "pipelines/synthesis/joint_release.py",
+        "by_budget.setdefault(params.budget(client), [])",
+        "by_budget.setdefault((0.0, 0.0), [])",
+        f"{TESTS}/synthesis/test_joint_release.py::"
+        "test_clients_of_one_budget_release_together_from_three_on",
+    ),
+    Mutant(
+        "a joint release that one ledger alone is charged for",
+        "pipelines/synthesis/joint_release.py",
+        "ledgers = {client: releases.ledger_of(params, dataset, client) for client in clients}\n"
+        "        entries = releases.match_recorded(ledgers, planned.entries(train))",
+        "ledgers = {client: releases.ledger_of(params, dataset, client) for client in clients[:1]}\n"
+        "        entries = {clients[0]: planned.entries(train)[clients[0]]}",
+        "tests/stages/test_joint_release.py::"
+        "test_dvc_makes_one_release_and_every_client_s_set_is_sampled_from_it",
+    ),
+    Mutant(
+        "one noise for all clients of a joint release",
+        "pipelines/synthesis/joint_release.py",
+        'seeds.derive(self.params.seed, "test noise", *self._names, client)',
+        'seeds.derive(self.params.seed, "test noise", *self._names)',
+        f"{TESTS}/synthesis/test_joint_release.py::test_each_client_has_noise_of_its_own",
+    ),
 ]

@@ -32,6 +32,7 @@ USED = {
     "export_synthetic": {"pyarrow", "scipy"},
     "fine_tune": {"torch"},
     "fine_tune_noisy": {"scipy", "torch"},
+    "joint_release": set(),
     # learn2learn imports torchvision and scipy
     "meta_train": {"learn2learn", "scipy", "torch", "torchvision"},
     "new_clients": {"torch"},

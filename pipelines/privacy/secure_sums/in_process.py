@@ -9,9 +9,11 @@ from functools import partial
 
 import numpy as np
 
+from pipelines.privacy.noise import Noise
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.journal import Journal, Volatile
 from pipelines.privacy.secure_sums.messages import Message, Step
+from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Identity, Roster
 from pipelines.privacy.secure_sums.server import Server
@@ -19,6 +21,63 @@ from pipelines.privacy.secure_sums.terms import Terms, least_threshold
 
 # who does not answer a step any more, by step
 Drops = Mapping[Step, Collection[str]]
+
+
+class Summation:
+    """Adds vectors of several clients, one round of the protocol for each sum of a release.
+
+    Args:
+        release: The name of the release.
+        plan: The plan of its noise.
+        sources: Each client's source of noise, by name.
+    """
+
+    def __init__(self, release: str, plan: SharePlan, sources: Mapping[str, Noise]):
+        self._release = release
+        self._plan = plan
+        self._sources = sources
+        self._identities = {name: Identity.fresh() for name in sources}
+        keys = {name: identity.public for name, identity in self._identities.items()}
+        self._roster = Roster(keys)
+        self._journals = {name: Volatile() for name in sources}
+
+    def total(self, number: int, sums: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the sum over all clients, with every client's share of noise.
+
+        Args:
+            number: Which sum of the release it is, from 0 on. Each is made once.
+            sums: Each client's sum over its records, int64 in lattice steps, all of one shape.
+
+        Returns:
+            int64 of that shape, in lattice steps.
+
+        Raises:
+            Refusal: There is no sum, and why.
+        """
+        first = next(iter(sums.values()))
+        terms = Terms(
+            run=self._release,
+            round=number,
+            release=f"{self._release}, sum {number + 1}",
+            roster=self._roster,
+            length=first.size,
+            bound=self._plan.bound,
+            threshold=self._plan.threshold,
+            colluding=self._plan.colluding,
+            noise=self._plan.words(number),
+        )
+        clients = {}
+        for name, values in sums.items():
+            clients[name] = Client(
+                name=name,
+                identity=self._identities[name],
+                terms=terms,
+                vector=partial(
+                    noisy, values.ravel(), self._plan, number, noise=self._sources[name]
+                ),
+                journal=self._journals[name],
+            )
+        return run(Server(terms), clients).reshape(first.shape)
 
 
 @dataclass(frozen=True)

@@ -225,3 +225,46 @@ def test_noise_that_cannot_be_planned_is_one_sentence_and_given_noise_need_not_b
     assert said in mistakes(content)[0]
     content["dp_baselines"][name] |= {"noise_multiplier": 2.0, "most_local_steps": 100}
     load(content)
+
+
+def joint() -> dict:
+    """Returns the shipped content with a joint generator."""
+    content = changed(("synthesis", "generators"), ["joint_moments"])
+    content["new_clients"]["held_out"] = []
+    return content
+
+
+def test_half_of_the_clients_may_collude_unless_a_number_is_named():
+    settings = load(joint()).generator("digits", "joint_moments")
+    assert [settings.number_colluding(clients) for clients in (3, 5, 50)] == [1, 2, 25]
+    content = joint()
+    content["synthesis"]["joint_moments"]["colluding"] = 4
+    settings = load(content).generator("digits", "joint_moments")
+    assert [settings.number_colluding(clients) for clients in (1, 3, 5, 50)] == [0, 2, 4, 4]
+
+
+@pytest.mark.parametrize("colluding", [-1, 2.5, True, "all", None])
+def test_as_many_as_may_collude_is_half_or_a_number(colluding):
+    content = joint()
+    content["synthesis"]["joint_moments"]["colluding"] = colluding
+    (line,) = mistakes(content)
+    assert "colluding" in line and f"Got {colluding!r}" in line
+
+
+def test_a_client_that_is_held_out_has_no_part_in_a_joint_release():
+    content = joint()
+    content["new_clients"]["held_out"] = ["c1"]
+    (line,) = mistakes(content)
+    assert "The 'held_out' parameter of new_clients must be [] with joint_moments" in line
+
+
+def test_a_joint_release_is_made_in_one_process():
+    content = joint()
+    content["federation"].update(engine="nvflare", mode="remote")
+    (line,) = mistakes(content)
+    assert "where federation.mode is 'remote'" in line
+
+
+def test_trust_is_of_few_or_of_nobody():
+    (line,) = mistakes(changed(("privacy", "trust"), "all"))
+    assert "'t_of_k'" in line and "Got 'all'" in line

@@ -76,6 +76,17 @@ def test_a_release_that_no_ledger_knows_is_named(params, found):
     assert found(EXPORT, {**card, "release": release().fingerprint})
 
 
+def test_a_release_of_several_clients_is_looked_for_in_every_ledger(params, found):
+    cards = {client: entered(params, client, release()) for client in ("c0", "c1")}
+    together = {client: card["release"] for client, card in cards.items()}
+    card = {**cards["c0"], "together": together}
+    assert found(EXPORT, card) == []
+    (line,) = found(EXPORT, {**card, "together": {**together, "c1": "0" * 32}})
+    assert "not entered as made in the ledger of c1" in line
+    (line,) = found(EXPORT, {**card, "release": "0" * 32})
+    assert "not entered as made in the ledger of c0" in line
+
+
 @pytest.mark.parametrize(
     "card", [None, {}, {"privacy": {"epsilon": 1.0}}, {"epsilon_max": 1.0, "releases": {}}]
 )

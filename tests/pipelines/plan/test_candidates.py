@@ -74,10 +74,24 @@ def test_a_run_over_a_network_is_compared_with_what_was_collected(params):
     ledgers = {"c0": releases.ledger_of(over, "digits", "c0")}
     known = Records({"c0": RECORDS}, RECORDS)
     joint = [each for each in candidates.all_of(over, "digits", ledgers, known) if each.is_joint]
-    assert candidates.over_network(over) and not candidates.over_network(params)
-    assert joint[0].parts["c0"].release.data == noisy_release.digest(
+    assert joint[0].is_apart
+    assert joint[0].parts["c0"].release.data == releases.digest_of_all(
         noisy_release.facts(over, known.train, RECORDS)
     )
+
+
+def test_a_joint_generator_is_one_release_of_all_clients(params):
+    clients = {f"c{place}": params.clients["c0"] for place in range(3)}
+    synthesis = params.synthesis.model_copy(update={"generators": ["dp_moments", "joint_moments"]})
+    three = params.model_copy(update={"clients": clients, "synthesis": synthesis})
+    ledgers = {client: releases.ledger_of(three, "digits", client) for client in clients}
+    known = Records(dict.fromkeys(clients, RECORDS), RECORDS)
+    first, *others = candidates.all_of(three, "digits", ledgers, known)
+    assert (first.name, first.stage) == ("joint_moments", "joint_release@digits")
+    assert first.is_joint and not first.is_apart and list(first.parts) == list(clients)
+    own = [each.stage for each in others if each.name == "dp_moments"]
+    assert own == [f"train_generator@digits-{client}-dp_moments" for client in clients]
+    assert all(each.name != "joint_moments" for each in others)
 
 
 def test_records_that_nobody_read_are_those_of_no_release(params):

@@ -43,3 +43,16 @@ def test_the_card_of_other_tools_begins_with_the_same_words(tmp_path):
     assert not card.startswith("---")
     for_hubs = (folder / hub.FOLDER / hub.CARD).read_text()
     assert for_hubs.startswith("---\n") and for_hubs.endswith(f"\n---\n\n{card}")
+
+
+def test_a_joint_release_is_promised_to_the_records_of_all_who_made_it():
+    together = {"c0": "f00d", "c1": "beef", "c2": "cafe"}
+    release = exported.formal()
+    trust = {"dishonest": {"0": 2.25, "1": 3.0, "2": "inf"}}
+    privacy = {**release["privacy"], "details": {**release["privacy"]["details"], "trust": trust}}
+    text = card_text.markdown(
+        exported.card(exported.images(), {**release, "privacy": privacy, "together": together})
+    )
+    assert "that any of the 3 clients that made this release together of `digits`" in text
+    assert "| the same, as the ledger of `c1` knows it | beef |" in text
+    assert "| 2 | inf |" in text and "`trust`" not in text

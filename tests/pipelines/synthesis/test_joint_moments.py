@@ -1,0 +1,144 @@
+"""Tests that a joint release is that of all records together, with the planned noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.recipe_step import pictures
+from pipelines import config
+from pipelines.datasets.labelled_images import concatenate
+from pipelines.errors import UserError
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.noise import Noise, OsEntropy
+from pipelines.privacy.secure_sums.in_process import Summation
+from pipelines.synthesis import dp_moments, joint_moments, release
+from pipelines.synthesis.joint_moments import Group, JointPlan
+
+PARAMS = config.load()
+PARTS = {f"c{place}": pictures(PARAMS, "digits", 20 + 10 * place) for place in range(5)}
+
+
+def planned(budget: Budget, colluding: int = 2, clients: int = 5) -> JointPlan:
+    settings = PARAMS.generator("digits", "joint_moments")
+    space = release.public_space(PARAMS.profiles["digits"])
+    return joint_moments.plan_together(settings, budget, space, Group(clients, colluding))
+
+
+def sums(plan: JointPlan, noise: Noise | None = None) -> Summation:
+    return Summation("release", plan.shares, dict.fromkeys(PARTS, noise or OsEntropy()))
+
+
+class Counting:
+    """Has noise of a single value, and keeps the deviations it was asked for."""
+
+    guarantee = "none"
+    source = "counting"
+
+    def __init__(self):
+        self.deviations: list[float] = []
+
+    def discrete_gaussian(self, shape, sigma):
+        self.deviations.append(sigma)
+        return np.zeros(shape, np.int64)
+
+
+def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
+    plan = planned(Budget(math.inf, 1e-5))
+    joint = joint_moments.fit_together(PARTS, plan, sums(plan))
+    alone = dp_moments.plan(plan.settings, Budget(math.inf, 1e-5), plan.space)
+    whole = dp_moments.fit(concatenate(list(PARTS.values())), alone, OsEntropy(), seed=0)
+    assert joint.keys() == whole.keys()
+    for name, value in whole.items():
+        np.testing.assert_array_equal(joint[name], value)
+
+
+@pytest.mark.parametrize("colluding", [0, 2, 4])
+def test_every_client_adds_its_share_to_both_sums(colluding):
+    plan = planned(Budget(3.0, 1e-5), colluding)
+    counting = Counting()
+    joint_moments.fit_together(PARTS, plan, sums(plan, counting))
+    expected = []
+    for sigma in plan.statement.details["sigma"]:
+        share = sigma / math.sqrt(5 - colluding) * plan.shares.scale
+        expected += [pytest.approx(share)] * 5
+    assert counting.deviations == expected
+
+
+def test_the_noise_of_a_sum_has_the_variance_of_all_shares():
+    plan = planned(Budget(3.0, 1e-5))
+    empty = dict.fromkeys(PARTS, np.zeros(4000, np.int64))
+    total = sums(plan).total(0, empty) / plan.shares.scale
+    sigma = plan.statement.details["sigma"][0] * math.sqrt(5 / 3)
+    # a sample variance of 4000 lies within five of its deviations
+    assert abs(np.var(total) / sigma**2 - 1) < 5 * math.sqrt(2 / 4000)
+
+
+def test_the_covariances_are_read_with_the_noise_that_all_added(monkeypatch):
+    """The estimate takes off what the noise of the second sum adds, which is that of all shares."""
+    plan = planned(Budget(3.0, 1e-5))
+    told = []
+    state_of = dp_moments.state_of
+
+    def telling(means, counts, second, sigmas, *rest):
+        told.append(sigmas)
+        return state_of(means, counts, second, sigmas, *rest)
+
+    monkeypatch.setattr(dp_moments, "state_of", telling)
+    joint_moments.fit_together(PARTS, plan, sums(plan))
+    of_all = [sigma * math.sqrt(5 / 3) for sigma in plan.statement.details["sigma"]]
+    assert told == [pytest.approx(tuple(of_all))]
+
+
+def test_one_record_more_moves_a_sum_by_one_at_most():
+    plan = planned(Budget(math.inf, 1e-5))
+    moved = []
+
+    class Keeping(Summation):
+        def total(self, number, vectors):
+            total = super().total(number, vectors)
+            moved.append(total / plan.shares.scale)
+            # the second sum looks at the same means in both worlds, as composition allows
+            return moved[0] * plan.shares.scale if number == 0 else total
+
+    one = pictures(PARAMS, "digits", 1)
+    more = {**PARTS, "c3": concatenate([PARTS["c3"], one])}
+    for shards in (PARTS, more):
+        joint_moments.fit_together(
+            shards, plan, Keeping("release", plan.shares, dict.fromkeys(PARTS, OsEntropy()))
+        )
+    for number in (0, 1):
+        distance = np.linalg.norm(moved[2 + number] - moved[number])
+        assert 0 < distance <= 1 + 1e-9
+
+
+def test_the_statement_has_the_planned_epsilon_and_all_others():
+    statement = planned(Budget(3.0, 1e-5)).statement
+    trust = statement.details["trust"]
+    assert statement.epsilon == 3.0
+    assert trust["dishonest"]["2"] == pytest.approx(3.0)
+    assert list(trust["dishonest"]) == ["0", "1", "2", "3", "4"]
+    assert trust["dishonest"]["0"] < 3.0 < trust["dishonest"]["4"]
+    assert "at most 2 of the 5 clients" in statement.sentence
+    assert "more than 2 clients that collude with the server" in statement.not_covered
+
+
+def test_where_nobody_is_trusted_one_share_is_all_the_noise():
+    plan = planned(Budget(3.0, 1e-5), colluding=4)
+    assert plan.shares.share(0) == pytest.approx(plan.statement.details["sigma"][0])
+    assert plan.statement.details["trust"]["dishonest"]["4"] == pytest.approx(3.0)
+    assert "holds against the server and all 4 other clients" in plan.statement.sentence
+    assert "collude" not in " ".join(plan.statement.not_covered)
+
+
+def test_a_delta_that_no_lattice_can_hold_is_refused():
+    with pytest.raises(UserError, match="finer than 64 bits"):
+        planned(Budget(3.0, 1e-40))
+
+
+def test_a_refused_sum_is_an_error_in_a_sentence():
+    plan = planned(Budget(3.0, 1e-5))
+    twice = sums(plan)
+    joint_moments.fit_together(PARTS, plan, twice)
+    with pytest.raises(UserError, match="The joint release has no sum: "):
+        joint_moments.fit_together(PARTS, plan, twice)
