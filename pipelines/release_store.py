@@ -128,6 +128,10 @@ def _parts(entries: dict[str, list[dict]]) -> list[list[str]]:
             if "client" in entry["parameters"]:
                 seed = entry["parameters"].get("seed")
                 kind = (entry["mechanism"], entry["version"], entry["data"], seed)
+                # of a joint sum these are the same for all
+                if "colluding" in entry["parameters"]:
+                    chosen = ("colluding", "epsilon", "delta")
+                    kind += tuple(entry["parameters"][name] for name in chosen)
             fingerprints.setdefault((*kind, places[kind]), []).append(entry["fingerprint"])
             places[kind] += 1
     return list(fingerprints.values())

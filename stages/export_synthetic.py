@@ -22,9 +22,6 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     fingerprint = released["fingerprint"]
     privacy = releases.statement(params, dataset, client, fingerprint)
     name = releases.public_name(params, dataset, client, fingerprint)
-    together = {}
-    for other, theirs in released.get("together", {}).items():
-        together[other] = releases.public_name(params, dataset, other, theirs)
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     profile = params.profiles[dataset]
     data = release.sample(source, generator, state, profile.images, seed)
@@ -36,7 +33,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
             "name": name,
             "weak": released["weak"],
             "privacy": privacy,
-            "together": together,
+            "together": released.get("together"),
         },
         data=data,
         profile=profile,

@@ -4,6 +4,7 @@ It stays within that client's budget. A generator that clients fitted together (
 copied for the client.
 """
 
+from functools import partial
 from pathlib import Path
 
 from pipelines import paths, release_store, releases
@@ -26,14 +27,24 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         client: The client's name.
         generator: The generator's name.
     """
-    own = None if generator in JOINT else _released(params, dataset, client, generator)
+    fill = partial(_take_joint, params, dataset, client, generator)
+    if generator not in JOINT:
+        fill = partial(release_store.copy_files, _released(params, dataset, client, generator))
     with new_folder(paths.generator(dataset, client, generator)) as folder:
-        if own is None:
-            release.copy_joint(paths.joint(dataset) / generator / client, folder, client)
-            print(f"{dataset}/{client}/{generator}: as joint_release made it")
-        else:
-            release_store.copy_files(own, folder)
+        fill(folder)
         add_salt_file(folder, dataset, client)
+
+
+def _take_joint(params: Params, dataset: str, client: str, generator: str, folder: Path) -> None:
+    """Writes a client's copy of what it released with others."""
+    source = paths.joint(dataset) / generator / client
+    fingerprints = release.fingerprints_in(source, client)
+    together = {}
+    if len(fingerprints) > 1:
+        for member, fingerprint in fingerprints.items():
+            together[member] = releases.public_name(params, dataset, member, fingerprint)
+    release.copy_joint(source, folder, fingerprints[client], together)
+    print(f"{dataset}/{client}/{generator}: as joint_release made it")
 
 
 def _released(params: Params, dataset: str, client: str, generator: str) -> Path:

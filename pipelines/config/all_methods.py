@@ -6,6 +6,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from pipelines.config.dp import DP_BASELINES
+from pipelines.config.generators import JOINT
 from pipelines.config.training import BASELINES
 
 # {block of params.yaml: all that its `algorithms` may name}
@@ -41,7 +42,9 @@ def listed(text: str) -> str:
             if name not in algorithms:
                 algorithms.append(name)
     held_out = content["new_clients"]["held_out"]
-    if not held_out:
+    # whose records are in a joint release is no newcomer
+    generators = content.get("synthesis", {}).get("generators", ())
+    if not held_out and not set(JOINT) & set(generators):
         held_out.fa.set_block_style()
         held_out.extend(list(content["clients"])[:NEWCOMERS])
     stream = io.StringIO()

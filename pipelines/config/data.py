@@ -89,8 +89,8 @@ class Privacy(Block):
     """Holds the delta of all clients, where noise comes from, and who is trusted.
 
     Attributes:
-        trust: In a joint release. `t_of_k`: at most as many clients as `colluding` says collude
-            with the server. `none`: a client's own share of noise alone keeps its epsilon.
+        trust: In a joint release. `t_of_k`: at most as many clients as `colluding` says put what
+            they know together. `none`: each client adds enough noise for its epsilon alone.
     """
 
     delta: Delta

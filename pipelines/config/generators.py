@@ -44,9 +44,9 @@ def _teachers(value: object) -> object:
 
 
 def _colluding(value: object) -> object:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1e6
+    fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
     if value != HALF and not fine:
-        rule = f"an int in [0, 1e6], or {HALF!r}"
+        rule = f"an int in [1, 1e6], or {HALF!r}"
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
     return value
 
@@ -149,6 +149,9 @@ class JointMoments(DpMoments):
 
     def number_colluding(self, clients: int) -> int:
         """Returns t, which is below K.
+
+        It is 1 at least where K is more: every client gets the release and knows its own share of
+        the noise.
 
         Args:
             clients: K, how many clients make the release together.

@@ -76,20 +76,16 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
         return
     # 3. their statements
     statements = [entry["statement"] for entry in entries.values()]
-    if _stated(card, is_export) != _owed(statements, is_export):
+    if is_export:
+        members = card["privacy"].get("details", {}).get("clients", 1)
+        agrees = len(named) == members and all(
+            standard(statement) == card["privacy"] for statement in statements
+        )
+    else:
+        owed = standard(combined(statements))
+        agrees = {key: card.get(key) for key in owed} == owed
+    if not agrees:
         yield (
             f"{path} states another privacy than the ledger of {', '.join(entries)}. Run "
             "`dvc repro --force`."
         )
-
-
-def _stated(card: dict, is_export: bool) -> dict:
-    """Returns the privacy that a card states."""
-    if is_export:
-        return card["privacy"]
-    return {key: card.get(key) for key in ("epsilon_max", "guarantee")}
-
-
-def _owed(statements: list[dict], is_export: bool) -> dict:
-    """Returns the privacy that a card must state, by the statements in the ledgers."""
-    return standard(statements[0] if is_export else combined(statements))

@@ -44,8 +44,9 @@ class Candidate:
     Attributes:
         name: Of the generator or noisy method.
         stage: The stage's name in dvc.yaml.
-        parts: By client. A generator's has one, a joint run's all.
-        is_joint: True if all clients make it together.
+        parts: By client. A generator's has one, a joint generator's those of its group, and a
+            noisy run's all.
+        is_joint: True if several clients make it together.
         is_apart: True if each of them enters its part in a process of its own, over a network.
     """
 

@@ -22,13 +22,13 @@ class Room:
 
     Attributes:
         name: Of the generator or noisy method.
-        is_joint: True if all clients make it together.
         counts: {client with a cap: how many more, at most MOST}.
+        together: {clients that make it together: how many more they all have room for}.
     """
 
     name: str
-    is_joint: bool
     counts: dict[str, int]
+    together: dict[tuple[str, ...], int]
 
 
 def room(ledger: Ledger, cost: dict) -> int:
@@ -58,10 +58,14 @@ def of(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[Room]:
     """
     kinds: dict[str, Room] = {}
     for candidate in candidates.all_of(params, dataset, ledgers, records.nobodys(params)):
-        kind = kinds.setdefault(candidate.name, Room(candidate.name, candidate.is_joint, {}))
+        kind = kinds.setdefault(candidate.name, Room(candidate.name, {}, {}))
+        counts = {}
         for client, part in candidate.parts.items():
             if ledgers[client].lifetime_epsilon is not None:
-                kind.counts[client] = room(ledgers[client], part.cost)
+                counts[client] = room(ledgers[client], part.cost)
+        kind.counts.update(counts)
+        if candidate.is_joint and counts:
+            kind.together[tuple(candidate.parts)] = min(counts.values())
     return list(kinds.values())
 
 
@@ -93,9 +97,12 @@ def lines(params: Params, dataset: str, ledgers: dict[str, Ledger]) -> list[str]
         standing = f"{release_totals.after(ledger).standing}; room for"
         blocks[client] = "\n".join([standing, *_table(counts)])
     written += [f"{dataset}, {block}" for block in words.by_client(blocks)]
-    joint = {kind.name: min(kind.counts.values()) for kind in kinds if kind.is_joint}
-    if joint and len(ledgers) > 1:
-        phrases = [f"{name} {_number(count)}" for name, count in joint.items()]
+    phrases = []
+    for kind in kinds:
+        for clients, count in kind.together.items():
+            some = f" ({words.names(clients)})" if len(clients) < len(ledgers) else ""
+            phrases.append(f"{kind.name}{some} {_number(count)}")
+    if phrases and len(ledgers) > 1:
         written.append(f"A joint run needs room at every client: {', '.join(phrases)}.")
     return written
 

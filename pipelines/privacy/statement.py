@@ -83,11 +83,14 @@ class Statement:
 def combined(statements: list[dict]) -> dict:
     """Returns {"epsilon_max", "guarantee"} of what was made from several releases.
 
-    The guarantee is formal only if every release's is.
+    The guarantee is formal only if every release's is. Where somebody has to be trusted, `trust`
+    has each sentence that says whom.
 
     Args:
         statements: As `Statement.as_dict` returns them, or as JSON has them.
     """
     formal = all(statement["guarantee"] == "formal" for statement in statements)
     largest = max(float(statement["epsilon"]) for statement in statements)
-    return {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}
+    found = {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}
+    trust = {statement["trust"] for statement in statements if "trust" in statement}
+    return {**found, "trust": sorted(trust)} if trust else found

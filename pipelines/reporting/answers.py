@@ -102,7 +102,9 @@ def private(summary: dict, seeded: bool) -> Answer:
     if "delta" not in entry:
         return Answer(question, "Yes: nothing leaves a client", also)
     headline = f"Yes: ε at most {bound(entry['epsilon_max'])} at δ {bound(entry['delta'])}"
-    return Answer(question, headline, [_accounted(entry), *spent(summary["clients"]), *also])
+    trust = entry.get("trust", [])
+    sentences = [_accounted(entry), *trust, *spent(summary["clients"]), *also]
+    return Answer(question, headline, sentences)
 
 
 def spent(clients: Mapping[str, dict]) -> list[str]:

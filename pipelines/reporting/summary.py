@@ -86,6 +86,7 @@ def _method(name: str, run: dict, clients: list[str]) -> dict:
         **_selected(results),
         "epsilon_max": float(results["epsilon_max"]),
         "guarantee": results["guarantee"],
+        "trust": results.get("trust", []),
         "upper_bound": results.get("upper_bound", False),
         "collapsed": _collapsed(results),
         "weak": _weak(name, run),

@@ -33,7 +33,7 @@ def markdown(description: dict) -> str:
     trust = details.pop("`trust`", None)
     parts += ["## Privacy", _table(_privacy_rows(description))]
     if trust:
-        parts += ["### Epsilon by who colludes", _trust_table(trust)]
+        parts += ["### Epsilon by how many clients collude", _trust_table(trust)]
     parts += [
         "### Parameters of the mechanism",
         _table(details),
@@ -86,9 +86,11 @@ def class_names(description: dict) -> list[str]:
 def _privacy_rows(description: dict) -> dict:
     privacy = description["privacy"]
     together = description.get("together", {})
+    _, own, _ = description["name"].split("/")
     others = {}
     for client, name in together.items():
-        others[f"the same, as the ledger of `{client}` knows it"] = name
+        if client != own:
+            others[f"the same, as the ledger of `{client}` knows it"] = name
     return {
         "release, as the client's ledger knows it": description["release"],
         **others,
@@ -110,12 +112,12 @@ def _trust_table(trust: dict) -> str:
     """Returns epsilon by the number of clients that collude, and by what the server does.
 
     >>> print(_trust_table({"dishonest": {"0": 2.25, "1": "inf"}}))
-    | clients that tell the server all they know | server: dishonest |
+    | clients that put what they know together | server: dishonest |
     |---|---|
     | 0 | 2.25 |
     | 1 | inf |
     """
-    heads = ["clients that tell the server all they know", *(f"server: {kind}" for kind in trust)]
+    heads = ["clients that put what they know together", *(f"server: {kind}" for kind in trust)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for colluding in next(iter(trust.values())):
         cells = [colluding, *(f"{float(kind[colluding]):.3g}" for kind in trust.values())]

@@ -34,7 +34,7 @@ from pipelines.synthesis.dp_moments_estimates import estimate_means
 from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum
 
 KNOWN_FAILURES = (
-    f"{dp_moments.KNOWN_FAILURES}; one law for all clients, which shows no client's own style"
+    f"{dp_moments.KNOWN_FAILURES}; one law for all its clients, which shows no client's own style"
 )
 # of the mechanism, in the ledger: raise it when the same parameters would release something else
 VERSION = 1
@@ -103,10 +103,10 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         "trust": _epsilons(shares),
     }
     statement = stated(
-        "joint_moments (two Gaussian releases of class-wise DCT moments of clients together)",
+        "joint_moments (two Gaussian releases of class-wise DCT moments, of all its clients)",
         budget,
         details,
-        trust=_trust(group),
+        trust=_trust(group) if budget.private else None,
         not_covered=(*NOT_COVERED, *_not_covered(group)),
     )
     together = "1 client alone" if group.clients == 1 else f"{group.clients} clients together"
@@ -118,7 +118,7 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         of_one.settings,
         space,
         statement,
-        lines=(line, *filter(None, [_trust(group)])),
+        lines=(line, *filter(None, [statement.trust])),
         shares=shares,
     )
 
@@ -222,10 +222,10 @@ def _trust(group: Group) -> str | None:
     if not others:
         return None
     if group.colluding == others:
-        return f"It holds against the server and all {others} other clients together."
+        return f"This bound holds against the server and all {others} other clients together."
     return (
-        f"It holds while at most {group.colluding} of the {group.clients} clients tell the server "
-        "what they know."
+        f"This bound holds while at most {group.colluding} of the {group.clients} clients put what "
+        "they know together, with the server or without it."
     )
 
 
@@ -233,4 +233,4 @@ def _not_covered(group: Group) -> tuple[str, ...]:
     """Returns what the statement of a joint release does not cover beside the usual."""
     if group.colluding == group.clients - 1:
         return ()
-    return (f"more than {group.colluding} clients that collude with the server",)
+    return (f"what more than {group.colluding} of the {group.clients} clients know together",)

@@ -6,9 +6,10 @@ Clients with one budget release together, from three on (`groups`). To plan the 
 strictest budget would cost the others more than they gain (docs/secure_sums.md).
 """
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +21,7 @@ from pipelines.datasets import shards
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import noise
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.ledger import Release
+from pipelines.privacy.ledger import Ledger, Release
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.privacy.secure_sums.terms import FEWEST
@@ -130,12 +131,11 @@ class JointRelease:
             entries[client] = replace(entry, parameters={**entry.parameters, "client": client})
         return entries
 
-    def fit(self, train: Mapping[str, Images], entries: Mapping[str, Release]) -> State:
+    def fit(self, train: Mapping[str, Images]) -> State:
         """Makes the release, and returns the generator's state.
 
         Args:
             train: As in `entries`.
-            entries: What each client's ledger has entered, from `entries`.
 
         Raises:
             UserError: There is no sum.
@@ -143,8 +143,9 @@ class JointRelease:
         if len(self.clients) == 1:
             (client,) = self.clients
             return self.module.fit(train[client], self.plan, self.sources[client], seed=0)
-        names = [entries[client].fingerprint for client in sorted(entries)]
-        sums = Summation(releases.digest_of_all(names), self.plan.shares, self.sources)
+        # all clients and the server know this name: it says nothing of the records
+        name = f"{self.dataset} {self.generator} {secrets.token_hex(8)}"
+        sums = Summation(name, self.plan.shares, self.sources)
         members = {client: train[client] for client in self.clients}
         return self.module.fit_together(members, self.plan, sums)
 
@@ -162,28 +163,67 @@ def made(params: Params, dataset: str, generator: str) -> dict[str, Path]:
         generator: The generator's name.
 
     Raises:
-        UserError: A plan is impossible, or a ledger refuses. Of this group nothing was spent then.
+        UserError: A plan is impossible, or a ledger refuses. Nothing was spent then.
     """
-    profile = params.profiles[dataset]
-    stores = {}
+    ready = []
     for clients in groups(params):
-        planned = JointRelease(params, dataset, generator, clients)
-        release.announce(planned.plan, f"{dataset}/{'+'.join(clients)}/{generator}", generators=1)
-        train = {client: shards.read(dataset, client, "train", profile) for client in clients}
-        ledgers = {client: releases.ledger_of(params, dataset, client) for client in clients}
-        entries = releases.match_recorded(ledgers, planned.entries(train))
-        make = partial(_make, planned, train, entries)
-        stores |= dict.fromkeys(clients, releases.make_once(ledgers, entries, make))
+        group = _Ready.of(JointRelease(params, dataset, generator, clients))
+        group.check()
+        ready.append(group)
+    stores = {}
+    for group in ready:
+        stores |= dict.fromkeys(group.planned.clients, group.made())
     return stores
 
 
-def _make(
-    planned: JointRelease,
-    train: Mapping[str, Images],
-    entries: Mapping[str, Release],
-    folder: Path,
-) -> None:
-    """Makes the release of one group, and writes its result into an empty folder."""
-    state = planned.fit(train, entries)
-    names = {client: entry.fingerprint for client, entry in entries.items()}
-    release.save_joint(folder, state, planned.plan, names)
+@dataclass(frozen=True)
+class _Ready:
+    """Holds a release that is about to be made.
+
+    Attributes:
+        planned: Which it is.
+        train: The training part of each client's shard.
+        ledgers: Each client's ledger.
+        entries: What each of them enters.
+    """
+
+    planned: JointRelease
+    train: dict[str, Images]
+    ledgers: dict[str, Ledger]
+    entries: dict[str, Release]
+
+    @classmethod
+    def of(cls, planned: JointRelease) -> "_Ready":
+        """Returns a planned release with its clients' records and ledgers."""
+        params = planned.params
+        dataset = planned.dataset
+        train = {}
+        ledgers = {}
+        for client in planned.clients:
+            train[client] = shards.read(dataset, client, "train", params.profiles[dataset])
+            ledgers[client] = releases.ledger_of(params, dataset, client)
+        entries = releases.match_recorded(ledgers, planned.entries(train))
+        return cls(planned, train, ledgers, entries)
+
+    def check(self) -> None:
+        """Refuses what a ledger would refuse, before any group's release is made.
+
+        Raises:
+            UserError: A ledger would refuse it.
+        """
+        with releases.as_user_error():
+            for client, ledger in self.ledgers.items():
+                ledger.check(self.entries[client])
+
+    def made(self) -> Path:
+        """Makes the release once, and returns where its result is stored."""
+        planned = self.planned
+        name = f"{planned.dataset}/{'+'.join(planned.clients)}/{planned.generator}"
+        release.announce(planned.plan, name, generators=1)
+        return releases.make_once(self.ledgers, self.entries, self._make)
+
+    def _make(self, folder: Path) -> None:
+        """Fills an empty folder with the result."""
+        state = self.planned.fit(self.train)
+        names = {client: entry.fingerprint for client, entry in self.entries.items()}
+        release.save_joint(folder, state, self.planned.plan, names)

@@ -63,7 +63,12 @@ def described(plan: Plan, noise: Noise) -> Statement:
     if plan.statement.guarantee != "formal":
         return plan.statement
     named = "; ".join(filter(None, (noise.source, plan.statement.noise)))
-    return replace(plan.statement, guarantee=noise.guarantee, noise=named)
+    made = replace(plan.statement, guarantee=noise.guarantee, noise=named)
+    if made.guarantee == "formal":
+        return made
+    # without a guarantee there is nothing that trust in others would keep
+    details = {key: value for key, value in made.details.items() if key != "trust"}
+    return replace(made, trust=None, details=details)
 
 
 def entry(
@@ -144,16 +149,15 @@ def save_joint(
     write_json(folder / "release.json", {"fingerprints": fingerprints, "weak": plan.weak})
 
 
-def copy_joint(source: Path, folder: Path, client: str) -> None:
-    """Writes what `save` writes, for one of the clients that fitted a generator together.
+def fingerprints_in(source: Path, client: str) -> dict[str, str]:
+    """Returns the name of a joint release in each client's ledger.
 
     Args:
         source: The folder that `save_joint` filled.
-        folder: An existing folder.
-        client: The client's name.
+        client: A client that has to be among them.
 
     Raises:
-        UserError: The source lacks the release, or cannot be read.
+        UserError: The source names no release of this client, or cannot be read.
     """
     path = source / "release.json"
     released = read_json(path)
@@ -161,10 +165,21 @@ def copy_joint(source: Path, folder: Path, client: str) -> None:
     fingerprints = released["fingerprints"]
     if not isinstance(fingerprints, dict) or client not in fingerprints:
         raise UserError(f"{path} names no release of {client}. {AGAIN}")
+    return fingerprints
+
+
+def copy_joint(source: Path, folder: Path, fingerprint: str, together: dict[str, str]) -> None:
+    """Writes what `save` writes, for one of the clients that fitted a generator together.
+
+    Args:
+        source: The folder that `save_joint` filled.
+        folder: An existing folder.
+        fingerprint: The release's name in the client's ledger.
+        together: Its public name in the ledger of every client; empty for one client alone.
+    """
     write_arrays(folder / "generator.safetensors", read_arrays(source / "generator.safetensors"))
-    content = {"fingerprint": fingerprints[client], "weak": released["weak"]}
-    together = {"together": fingerprints} if len(fingerprints) > 1 else {}
-    write_json(folder / "release.json", content | together)
+    content = {"fingerprint": fingerprint, "weak": read_json(source / "release.json")["weak"]}
+    write_json(folder / "release.json", content | ({"together": together} if together else {}))
 
 
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:

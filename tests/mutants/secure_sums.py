@@ -175,10 +175,10 @@ MUTANTS = [
     Mutant(
         "a joint release that one ledger alone is charged for",
         "pipelines/synthesis/joint_release.py",
-        "ledgers = {client: releases.ledger_of(params, dataset, client) for client in clients}\n"
-        "        entries = releases.match_recorded(ledgers, planned.entries(train))",
-        "ledgers = {client: releases.ledger_of(params, dataset, client) for client in clients[:1]}\n"
-        "        entries = {clients[0]: planned.entries(train)[clients[0]]}",
+        "return cls(planned, train, ledgers, entries)",
+        "first = planned.clients[:1]\n"
+        "        one = {client: ledgers[client] for client in first}\n"
+        "        return cls(planned, train, one, {client: entries[client] for client in first})",
         "tests/stages/test_joint_release.py::"
         "test_dvc_makes_one_release_and_every_client_s_set_is_sampled_from_it",
     ),

@@ -61,7 +61,7 @@ def test_dvc_makes_one_release_and_every_client_s_set_is_sampled_from_it(within)
         assert card["together"][client] == card["release"]
         assert card["privacy"]["epsilon"] == 3.0
         assert "at most 1 of the 3 clients" in card["privacy"]["statement"]
-        assert "### Epsilon by who colludes" in (export / "card.md").read_text()
+        assert "### Epsilon by how many clients collude" in (export / "card.md").read_text()
         sets.append(np.load(export / "images.npz")["images"].tobytes())
     assert len(set(sets)) == 3
     for client, entered in lines(within).items():
@@ -88,6 +88,30 @@ def test_a_cap_of_one_client_stops_the_release_before_any_ledger_is_charged(toge
         together.stage("joint_release", "--dataset", "own")
     assert lines(together) == {client: [] for client in CLIENTS}
     assert not (together.path / paths.joint("own")).exists()
+
+
+def test_a_cap_of_one_client_stops_the_groups_before_it_too(together):
+    together.edit(
+        lambda params: (
+            params["clients"].update(c3={"epsilon": 5.0, "lifetime_epsilon": 1.0}),
+            params["partition"].update(clients=[*CLIENTS, "c3"]),
+        )
+    )
+    together.stage("partition", "--dataset", "own")
+    with pytest.raises(UserError, match="above its lifetime_epsilon of 1"):
+        together.stage("joint_release", "--dataset", "own")
+    assert lines(together) == {client: [] for client in CLIENTS}
+
+
+def test_no_client_s_own_folder_holds_the_name_that_another_s_ledger_has(together):
+    together.stage("joint_release", "--dataset", "own")
+    together.stage(
+        "train_generator", "--dataset", "own", "--client", "c0", "--generator", GENERATOR
+    )
+    content = (together.path / paths.generator("own", "c0", GENERATOR) / "release.json").read_text()
+    entered = lines(together)
+    assert entered["c0"][0]["fingerprint"] in content
+    assert entered["c1"][0]["fingerprint"] not in content
 
 
 def test_a_run_that_died_goes_on_and_is_charged_once(together, monkeypatch):
@@ -146,8 +170,9 @@ def test_the_ledger_of_each_client_knows_the_statement(together):
     together.stage("joint_release", "--dataset", "own")
     path = together.path / paths.joint("own") / GENERATOR / "c0" / "release.json"
     fingerprints = read_json(path)["fingerprints"]
+    assert list(fingerprints) == list(CLIENTS)
     with together.entered():
         params = config.load()
         for client in CLIENTS:
             stated = releases.statement(params, "own", client, fingerprints[client])
-            assert stated["trust"].startswith("It holds while at most 1 of the 3 clients")
+            assert stated["trust"].startswith("This bound holds while at most 1 of the 3 clients")

@@ -243,7 +243,7 @@ def test_half_of_the_clients_may_collude_unless_a_number_is_named():
     assert [settings.number_colluding(clients) for clients in (1, 3, 5, 50)] == [0, 2, 4, 4]
 
 
-@pytest.mark.parametrize("colluding", [-1, 2.5, True, "all", None])
+@pytest.mark.parametrize("colluding", [0, -1, 2.5, True, "all", None])
 def test_as_many_as_may_collude_is_half_or_a_number(colluding):
     content = joint()
     content["synthesis"]["joint_moments"]["colluding"] = colluding

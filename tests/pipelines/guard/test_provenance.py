@@ -3,6 +3,7 @@ read from DVC's cache.
 """
 
 import math
+from dataclasses import replace
 
 import parameter_files
 import pytest
@@ -77,10 +78,17 @@ def test_a_release_that_no_ledger_knows_is_named(params, found):
 
 
 def test_a_release_of_several_clients_is_looked_for_in_every_ledger(params, found):
-    cards = {client: entered(params, client, release()) for client in ("c0", "c1")}
+    joint = release()
+    joint = replace(joint, statement={**joint.statement, "details": {"clients": 2}})
+    cards = {client: entered(params, client, joint) for client in ("c0", "c1")}
     together = {client: card["release"] for client, card in cards.items()}
     card = {**cards["c0"], "together": together}
     assert found(EXPORT, card) == []
+    (line,) = found(EXPORT, cards["c0"])
+    assert "states another privacy" in line
+    other = entered(params, "c1", release(seed=5))
+    (line,) = found(EXPORT, {**card, "together": {**together, "c1": other["release"]}})
+    assert "states another privacy" in line
     (line,) = found(EXPORT, {**card, "together": {**together, "c1": "0" * 32}})
     assert "not entered as made in the ledger of c1" in line
     (line,) = found(EXPORT, {**card, "release": "0" * 32})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.privacy.statement import Statement
+from pipelines.privacy.statement import Statement, combined
 
 FORMAL = Statement(mechanism="m", epsilon=3.0, delta=1e-5, mu=0.7, guarantee="formal", noise="os")
 
@@ -38,3 +38,11 @@ def test_without_a_guarantee_the_sentence_says_so_and_claims_no_epsilon(epsilon,
     assert sentence.startswith("NO PRIVACY GUARANTEE")
     assert "differential privacy" not in sentence
     assert noise in sentence
+
+
+def test_what_is_made_of_several_releases_says_whom_each_of_them_trusts():
+    trusting = replace(FORMAL, trust="This bound holds while nobody talks.")
+    statements = [FORMAL.as_dict(), trusting.as_dict(), trusting.as_dict()]
+    assert "trust" not in combined(statements[:1])
+    assert combined(statements)["trust"] == ["This bound holds while nobody talks."]
+    assert trusting.sentence.endswith("compose with it. This bound holds while nobody talks.")

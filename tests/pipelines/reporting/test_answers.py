@@ -19,6 +19,14 @@ def test_seeded_noise_is_not_private(run):
     assert of(run, seeded=True)[2].headline == "No"
 
 
+def test_whom_the_private_road_trusts_is_told_beside_its_epsilon(run):
+    summary = run.summary()
+    assert "trust" not in " ".join(answers.private(summary, seeded=False).sentences)
+    entry = summary["methods"][summary["choice"]["road"]]
+    entry["trust"] = ["This bound holds while nobody talks (a sentence on trust)."]
+    assert entry["trust"][0] in answers.private(summary, seeded=False).sentences
+
+
 def test_what_has_no_guarantee_is_named_beside_the_private_road(run):
     run.void("a", "datalens")
     summary = run.summary()

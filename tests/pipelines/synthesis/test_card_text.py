@@ -55,4 +55,5 @@ def test_a_joint_release_is_promised_to_the_records_of_all_who_made_it():
     )
     assert "that any of the 3 clients that made this release together of `digits`" in text
     assert "| the same, as the ledger of `c1` knows it | beef |" in text
+    assert "as the ledger of `c0` knows it" not in text
     assert "| 2 | inf |" in text and "`trust`" not in text

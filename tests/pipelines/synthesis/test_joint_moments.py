@@ -120,7 +120,7 @@ def test_the_statement_has_the_planned_epsilon_and_all_others():
     assert list(trust["dishonest"]) == ["0", "1", "2", "3", "4"]
     assert trust["dishonest"]["0"] < 3.0 < trust["dishonest"]["4"]
     assert "at most 2 of the 5 clients" in statement.sentence
-    assert "more than 2 clients that collude with the server" in statement.not_covered
+    assert "what more than 2 of the 5 clients know together" in statement.not_covered
 
 
 def test_where_nobody_is_trusted_one_share_is_all_the_noise():
@@ -128,7 +128,19 @@ def test_where_nobody_is_trusted_one_share_is_all_the_noise():
     assert plan.shares.share(0) == pytest.approx(plan.statement.details["sigma"][0])
     assert plan.statement.details["trust"]["dishonest"]["4"] == pytest.approx(3.0)
     assert "holds against the server and all 4 other clients" in plan.statement.sentence
-    assert "collude" not in " ".join(plan.statement.not_covered)
+    assert "know together" not in " ".join(plan.statement.not_covered)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 31.0, 1000.0])
+def test_at_the_largest_epsilon_the_planned_row_is_what_was_planned(epsilon):
+    statement = planned(Budget(epsilon, 1e-5)).statement
+    assert statement.details["trust"]["dishonest"]["2"] == pytest.approx(30.0)
+
+
+def test_without_privacy_nobody_is_said_to_be_trusted():
+    plan = planned(Budget(math.inf, 1e-5))
+    assert plan.statement.trust is None
+    assert "holds" not in " ".join(plan.lines)
 
 
 def test_a_delta_that_no_lattice_can_hold_is_refused():
