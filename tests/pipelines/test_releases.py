@@ -68,6 +68,28 @@ def test_of_each_closed_release_its_store_is_known_and_what_it_had_needed(tmp_pa
     assert len(release_store.lost(folder)) == 5
 
 
+def test_an_entry_that_was_torn_off_does_not_move_the_parts_of_a_later_joint_sum(
+    tmp_path, monkeypatch
+):
+    """The run died between two ledgers, and then others were trusted."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "ledgers"
+
+    def shares(colluding: int, *clients: str) -> dict[str, dict]:
+        about = {"colluding": colluding, "epsilon": 3.0, "delta": DELTA}
+        return {name: {"client": name, **about} for name in clients}
+
+    def dies(folder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        released(folder, shares(2, "c0"), dies)
+    store, _ = released(folder, shares(1, "c0", "c1"))
+    assert release_store.lost(folder) == []
+    store.rmdir()
+    assert len(release_store.lost(folder)) == 2
+
+
 def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

@@ -46,6 +46,14 @@ def test_an_empty_list_is_filled(project):
     assert config.load().dp_baselines.algorithms == list(DP_BASELINES)
 
 
+def test_nobody_is_held_out_beside_a_joint_release(project):
+    content = parameter_files.read(project)
+    content["synthesis"]["generators"] = ["joint_moments"]
+    parameter_files.write(project, content)
+    all_methods.write(project / "params.yaml")
+    assert config.load().new_clients.held_out == []
+
+
 def test_the_command_says_what_it_added(project):
     command = [sys.executable, "-m", "pipelines.config", "all-methods"]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"}

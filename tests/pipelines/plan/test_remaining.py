@@ -7,6 +7,7 @@ from ledgers import DELTA, release
 
 from pipelines.plan import __main__ as plan
 from pipelines.plan import remaining
+from pipelines.plan.candidates import Candidate, Part
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError
@@ -55,6 +56,34 @@ def test_a_cap_that_is_passed_leaves_no_room_and_a_wide_one_is_counted_to_the_en
     assert remaining.room(passed, COSTS["gaussian"]) == 0
     wide = Ledger(tmp_path / "c1.jsonl", delta=DELTA, lifetime_epsilon=20.0)
     assert remaining.room(wide, {"kind": "gaussian", "mu": 0.01}) == remaining.MOST
+
+
+def joint(name: str, mu: float, *clients: str) -> Candidate:
+    """Returns a release that these clients make together, at one price."""
+    part = Part(1.0, DELTA, {"kind": "gaussian", "mu": mu}, None)
+    return Candidate(name, "stage", dict.fromkeys(clients, part), is_joint=len(clients) > 1)
+
+
+def test_the_room_of_each_group_is_that_of_its_least_member(tmp_path, monkeypatch):
+    """Whoever releases alone has no part in what a group has room for."""
+    caps = {"c0": 3.0, "c1": 9.0, "c2": 2.0, "c3": 9.0, "c4": None}
+    ledgers = {}
+    for client, cap in caps.items():
+        ledgers[client] = Ledger(tmp_path / f"{client}.jsonl", delta=DELTA, lifetime_epsilon=cap)
+    planned = [
+        joint("joint_moments", 0.5, "c0"),
+        joint("joint_moments", 0.2, "c1", "c2", "c3", "c4"),
+        joint("dpsgd", 0.3, *caps),
+    ]
+    monkeypatch.setattr(remaining.candidates, "all_of", lambda *_: iter(planned))
+    monkeypatch.setattr(remaining.records, "nobodys", lambda _: None)
+    group, everybody = remaining.of(None, "digits", ledgers)
+    least = remaining.room(ledgers["c2"], {"kind": "gaussian", "mu": 0.2})
+    assert group.together == {("c1", "c2", "c3", "c4"): least}
+    assert group.counts["c0"] == remaining.room(ledgers["c0"], {"kind": "gaussian", "mu": 0.5})
+    assert list(everybody.together) == [tuple(caps)]
+    said = remaining.lines(None, "digits", ledgers)[-1]
+    assert f"joint_moments (c1, c2, c3 and c4) {least}, dpsgd " in said
 
 
 def said(project, capsys) -> str:
