@@ -1,6 +1,6 @@
 """Writes the pages whose figures come from stored results.
 
-    make figures      # docs/results.md, parts of README.md and docs/secure_sums.md, from docs/templates; seconds
+    make figures      # docs/results.md, parts of README.md and docs/secure_sums.md; seconds
 
 A template is Jinja's. It names a benchmark and a row of its results, never a figure:
 

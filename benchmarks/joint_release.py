@@ -192,12 +192,12 @@ def cases(params: config.Params, arguments: argparse.Namespace) -> list[Case]:
         ends = min(arguments.epsilons), max(arguments.epsilons)
         budgets = [[ends[0]] * half + [ends[1]] * (clients - half)]
         kinds = [("own", False), ("joint", True), ("groups", True)]
-    found = []
+    listed = []
     for dataset in arguments.datasets:
         for epsilons in budgets:
             for kind, trusting in kinds:
-                found.append(Case(params, dataset, epsilons, kind, trusting, arguments.records))
-    return found
+                listed.append(Case(params, dataset, epsilons, kind, trusting, arguments.records))
+    return listed
 
 
 def main() -> None:

@@ -123,9 +123,17 @@ def public_name(params: Params, dataset: str, client: str, fingerprint: str) -> 
         dataset: The data set's name.
         client: The client's name.
         fingerprint: The release's name in the ledger.
+
+    Raises:
+        UserError: The ledger knows no such closed release, or was tampered with.
     """
-    entries = closed_by_public_name(params, dataset, client).items()
-    return next(name for name, entry in entries if entry["fingerprint"] == fingerprint)
+    for name, entry in closed_by_public_name(params, dataset, client).items():
+        if entry["fingerprint"] == fingerprint:
+            return name
+    raise UserError(
+        f"The ledger of {client} knows no closed release {fingerprint[:12]}. Run this where that "
+        "ledger lies."
+    )
 
 
 def digest(data: Images) -> str:

@@ -22,6 +22,7 @@ def run(params: Params, dataset: str) -> None:
         params: The parameters.
         dataset: The data set's name.
     """
+    names = ", ".join(JOINT)
     results = {}
     for generator in params.synthesis.generators:
         if generator in JOINT:
@@ -31,6 +32,8 @@ def run(params: Params, dataset: str) -> None:
             for client, store in stores.items():
                 shutil.copytree(store, folder / generator / client)
         add_salt_file(folder, dataset, "all-clients")
+    if not results:
+        print(f"{dataset}: nobody releases together (synthesis.generators has none of {names})")
 
 
 def _made(params: Params, dataset: str, generator: str) -> dict[str, Path]:

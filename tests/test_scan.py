@@ -129,14 +129,19 @@ STAGES = (
 BESIDE = ("new_clients", "train_baseline", "train_dp_baseline", "report")
 
 
+def three_of(checkout: Path, folder: Path) -> tuple[World, World, World]:
+    """Returns three copies of a checkout, of which the last two have the tape of the first."""
+    # names of one length, for EXPERIMENT is a pickle of the path
+    copies = [Path(shutil.copytree(checkout, folder / name)) for name in ("here", "afar", "twin")]
+    here = World(copies[0])
+    elsewhere, twin = (World(path, here.tape) for path in copies[1:])
+    return here, elsewhere, twin
+
+
 @pytest.fixture(scope="module")
 def worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
     """Returns (here, elsewhere, twin)."""
-    folder = tmp_path_factory.mktemp("worlds")
-    # names of one length, for EXPERIMENT is a pickle of the path
-    copies = [Path(shutil.copytree(_checkout, folder / name)) for name in ("here", "afar", "twin")]
-    here = World(copies[0])
-    elsewhere, twin = (World(path, here.tape) for path in copies[1:])
+    here, elsewhere, twin = three_of(_checkout, tmp_path_factory.mktemp("worlds"))
     for world in (here, elsewhere, twin):
         world.edit(
             lambda params: params["dp_baselines"].update(
@@ -300,10 +305,7 @@ def test_what_was_planted_is_all_that_is_found(leaks):
 @pytest.fixture(scope="module")
 def joint_worlds(_checkout, tmp_path_factory) -> tuple[World, World, World]:
     """Returns (here, elsewhere, twin), in which three clients make one release together."""
-    folder = tmp_path_factory.mktemp("joint")
-    copies = [Path(shutil.copytree(_checkout, folder / name)) for name in ("here", "afar", "twin")]
-    here = World(copies[0])
-    elsewhere, twin = (World(path, here.tape) for path in copies[1:])
+    here, elsewhere, twin = three_of(_checkout, tmp_path_factory.mktemp("joint"))
     np.savez(elsewhere.path / "raw" / "own.npz", **other_images())
     for world in (here, elsewhere, twin):
         world.edit(three_clients)

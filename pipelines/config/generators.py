@@ -35,20 +35,17 @@ AUTO = "auto"
 HALF = "half"
 
 
-def _teachers(value: object) -> object:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
-    if value != AUTO and not fine:
-        rule = f"an int in [1, 1e6], or {AUTO!r}"
-        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
-    return value
+def _count_or(word: str) -> BeforeValidator:
+    """Returns the check of a setting that is a number of 1 or more, or a word that stands for one."""
 
+    def checked(value: object) -> object:
+        fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
+        if value != word and not fine:
+            rule = f"an int in [1, 1e6], or {word!r}"
+            raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
+        return value
 
-def _colluding(value: object) -> object:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1e6
-    if value != HALF and not fine:
-        rule = f"an int in [1, 1e6], or {HALF!r}"
-        raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
-    return value
+    return BeforeValidator(checked)
 
 
 class TeachersRule(Block):
@@ -82,7 +79,7 @@ class Datalens(Block):
         teachers_rule: Read where `teachers` is `auto`.
     """
 
-    teachers: Annotated[int | Literal["auto"], BeforeValidator(_teachers)]
+    teachers: Annotated[int | Literal["auto"], _count_or(AUTO)]
     teachers_rule: TeachersRule | None = None
     teacher_network: TeacherNetwork
     generator_network: GeneratorNetwork
@@ -145,7 +142,7 @@ class JointMoments(DpMoments):
             release together, rounded down.
     """
 
-    colluding: Annotated[int | Literal["half"], BeforeValidator(_colluding)] = HALF
+    colluding: Annotated[int | Literal["half"], _count_or(HALF)] = HALF
 
     def number_colluding(self, clients: int) -> int:
         """Returns t, which is below K.

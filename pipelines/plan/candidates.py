@@ -75,10 +75,9 @@ def all_of(
     for generator in generators:
         if generator in JOINT:
             yield from _of_groups(params, dataset, generator, records)
+    separate = [generator for generator in generators if generator not in JOINT]
     for client in params.clients:
-        for generator in generators:
-            if generator in JOINT:
-                continue
+        for generator in separate:
             yield _of_generator(params, dataset, client, generator, records)
     for method in params.dp_baselines.algorithms:
         if not params.left_out(dataset, method):

@@ -91,6 +91,6 @@ def combined(statements: list[dict]) -> dict:
     """
     formal = all(statement["guarantee"] == "formal" for statement in statements)
     largest = max(float(statement["epsilon"]) for statement in statements)
-    found = {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}
+    claim = {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}
     trust = {statement["trust"] for statement in statements if "trust" in statement}
-    return {**found, "trust": sorted(trust)} if trust else found
+    return {**claim, "trust": sorted(trust)} if trust else claim

@@ -86,10 +86,10 @@ def class_names(description: dict) -> list[str]:
 def _privacy_rows(description: dict) -> dict:
     privacy = description["privacy"]
     together = description.get("together", {})
-    _, own, _ = description["name"].split("/")
+    _, holder, _ = description["name"].split("/")
     others = {}
     for client, name in together.items():
-        if client != own:
+        if client != holder:
             others[f"the same, as the ledger of `{client}` knows it"] = name
     return {
         "release, as the client's ledger knows it": description["release"],

@@ -12,6 +12,8 @@ is post-processing. Accounted in `plan`; released in `fit`. A fit takes two CPU-
 `dp_moments_sums` makes the two sums, and `dp_moments_estimates` reads moments from them.
 """
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from pipelines.config.generators import DpMoments
@@ -117,18 +119,48 @@ def fit(
     Returns:
         The state: means [K, p], roots [K, p, p], histogram [K], count (noisy) and public settings.
     """
+    details = plan.statement.details
+    sigmas = tuple(details["sigma"])
+    scale = details["lattice_steps_per_unit"]
+
+    def released(number: int, totals: list[np.ndarray]) -> np.ndarray:
+        (total,) = totals
+        return release(total, sigma=sigmas[number], scale=scale, noise=noise)
+
+    return fit_sums([shard], plan, scale, sigmas, released)
+
+
+def fit_sums(
+    shards: Sequence[Images],
+    plan: Plan,
+    scale: int,
+    sigmas: tuple[float, float],
+    released: Callable[[int, list[np.ndarray]], np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Makes the two sums over shards, each released before the next one looks at it.
+
+    Args:
+        shards: Disjoint private records.
+        plan: The plan, from `plan`.
+        scale: Lattice steps per unit.
+        sigmas: The deviation of the noise in both sums, in original units.
+        released: Returns a sum over all shards with noise, in original units. It is given the sum's
+            number, 0 or 1, and each shard's sum in lattice steps. Nothing else sees those.
+
+    Returns:
+        The state, as `fit` returns it.
+    """
     settings = plan.settings
     space = plan.space
-    details = plan.statement.details
-    sigma1, sigma2 = details["sigma"]
-    scale = details["lattice_steps_per_unit"]
-    u = encode(shard.pixels, settings, space)
-    first_total = first_sum(u, shard.labels, settings, space, scale)
-    first = release(first_total, sigma=sigma1, scale=scale, noise=noise)
-    means, counts = estimate_means(first, settings)
-    second_total = second_sum(u, shard.labels, means, settings, scale)
-    second = release(second_total, sigma=sigma2, scale=scale, noise=noise)
-    return state_of(means, counts, second, (sigma1, sigma2), settings, space)
+    codes = [encode(shard.pixels, settings, space) for shard in shards]
+    first = []
+    for u, shard in zip(codes, shards):
+        first.append(first_sum(u, shard.labels, settings, space, scale))
+    means, counts = estimate_means(released(0, first), settings)
+    second = []
+    for u, shard in zip(codes, shards):
+        second.append(second_sum(u, shard.labels, means, settings, scale))
+    return state_of(means, counts, released(1, second), sigmas, settings, space)
 
 
 def state_of(

@@ -7,9 +7,10 @@ server sees the total alone, and one client's records are hidden by the noise of
 **Sensitivity**: 1 in L2 norm for each sum. **Neighbours**: one record is added or removed at one
 client. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (K - t), where
 K is the number of clients and t how many of them may collude with the server. Nobody may drop out.
-One client alone adds the whole noise. **Accounted** in `plan`: mu against a dishonest server and t
-clients, which is what every client's ledger enters. `trust` in the statement has epsilon for each
-other number of colluding clients. Released in `fit`. All that follows is post-processing.
+One client alone adds the whole noise. **Accounted** in `plan_together`: mu against a dishonest
+server and t clients, which is what every client's ledger enters. `trust` in the statement has epsilon
+for each other number of colluding clients. Released in `fit_together`. All that follows is
+post-processing.
 """
 
 from collections.abc import Mapping
@@ -30,8 +31,6 @@ from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.statement import NOT_COVERED
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
-from pipelines.synthesis.dp_moments_estimates import estimate_means
-from pipelines.synthesis.dp_moments_sums import encode, first_sum, second_sum
 
 KNOWN_FAILURES = (
     f"{dp_moments.KNOWN_FAILURES}; one law for all its clients, which shows no client's own style"
@@ -56,7 +55,7 @@ class Group:
     colluding: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JointPlan(Plan):
     """Holds all that was decided about a joint release.
 
@@ -64,7 +63,7 @@ class JointPlan(Plan):
         shares: The noise of both sums, in shares.
     """
 
-    shares: SharePlan | None = None
+    shares: SharePlan
 
 
 # a client that releases without others
@@ -72,7 +71,16 @@ ALONE = Group(clients=1, colluding=0)
 
 
 def plan(settings: JointMoments, budget: Budget, space: Space) -> JointPlan:
-    """Plans the release of one client alone, as `plan_together`."""
+    """Plans the release of one client alone, who shares no noise.
+
+    Args:
+        settings: The settings of `synthesis.joint_moments`.
+        budget: The client's budget.
+        space: What is public about the images.
+
+    Raises:
+        UserError: As `plan_together`.
+    """
     return plan_together(settings, budget, space, ALONE)
 
 
@@ -126,7 +134,15 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
 def fit(
     shard: Images, plan: JointPlan, noise: Noise, seed: int, where: Where = HERE
 ) -> dict[str, np.ndarray]:
-    """Makes the release of one client alone, which is that of `dp_moments`."""
+    """Makes the release of one client alone, which is that of `dp_moments`.
+
+    Args:
+        shard: The client's private records.
+        plan: The plan, from `plan`.
+        noise: The noise source.
+        seed: Not used, as in `dp_moments`.
+        where: Not used.
+    """
     return dp_moments.fit(shard, plan, noise, seed, where)
 
 
@@ -146,21 +162,16 @@ def fit_together(
     Raises:
         UserError: There is no sum.
     """
-    settings = plan.settings
-    space = plan.space
     shares = plan.shares
-    scale = shares.scale
-    codes = {name: encode(shard.pixels, settings, space) for name, shard in shards.items()}
-    first = {}
-    for name, shard in shards.items():
-        first[name] = first_sum(codes[name], shard.labels, settings, space, scale)
-    means, counts = estimate_means(_total(sums, 0, first) / scale, settings)
-    second = {}
-    for name, shard in shards.items():
-        second[name] = second_sum(codes[name], shard.labels, means, settings, scale)
-    total = _total(sums, 1, second) / scale
-    deviations = (_of_all(shares, 0), _of_all(shares, 1))
-    return dp_moments.state_of(means, counts, total, deviations, settings, space)
+
+    def released(number: int, totals: list[np.ndarray]) -> np.ndarray:
+        try:
+            return sums.total(number, dict(zip(shards, totals))) / shares.scale
+        except Refusal as refusal:
+            raise UserError(f"The joint release has no sum: {refusal}") from None
+
+    sigmas = _of_all(shares, 0), _of_all(shares, 1)
+    return dp_moments.fit_sums(list(shards.values()), plan, shares.scale, sigmas, released)
 
 
 sample = dp_moments.sample
@@ -191,18 +202,6 @@ def _shares(of_one: Plan, budget: Budget, group: Group) -> SharePlan:
         raise UserError(str(refusal)) from None
 
 
-def _total(sums: Summation, number: int, vectors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Returns a noisy sum over all clients.
-
-    Raises:
-        UserError: A client or the server refused.
-    """
-    try:
-        return sums.total(number, vectors)
-    except Refusal as refusal:
-        raise UserError(f"The joint release has no sum: {refusal}") from None
-
-
 def _of_all(shares: SharePlan, number: int) -> float:
     """Returns the deviation of all clients' noise together in a sum, in original units."""
     return shares.share(number) * shares.clients**0.5
@@ -210,10 +209,10 @@ def _of_all(shares: SharePlan, number: int) -> float:
 
 def _epsilons(shares: SharePlan) -> dict[str, dict[str, float]]:
     """Returns epsilon by kind of server and number of colluding clients."""
-    found: dict[str, dict[str, float]] = {}
+    by_server: dict[str, dict[str, float]] = {}
     for row in trust.rows(shares, guarantee="formal"):
-        found.setdefault(row["server"], {})[str(row["colluding"])] = row["epsilon"]
-    return found
+        by_server.setdefault(row["server"], {})[str(row["colluding"])] = row["epsilon"]
+    return by_server
 
 
 def _trust(group: Group) -> str | None:

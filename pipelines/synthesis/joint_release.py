@@ -2,8 +2,8 @@
 
 The stage `joint_release` makes it, and `pipelines.plan` announces it. Both follow from here.
 
-Clients with one budget release together, from three on (`groups`). To plan the noise of all for the
-strictest budget would cost the others more than they gain (docs/secure_sums.md).
+Clients with one budget release together, from three on (`groups`). One noise for the strictest of
+several budgets was measured, and was behind the clients' own releases (docs/secure_sums.md).
 """
 
 import secrets
@@ -42,13 +42,13 @@ def groups(params: Params) -> list[tuple[str, ...]]:
     by_budget: dict[tuple[float, float], list[str]] = {}
     for client in params.clients:
         by_budget.setdefault(params.budget(client), []).append(client)
-    found = []
+    formed = []
     for clients in by_budget.values():
         if len(clients) < FEWEST:
-            found += [(client,) for client in clients]
+            formed += [(client,) for client in clients]
         else:
-            found.append(tuple(clients))
-    return found
+            formed.append(tuple(clients))
+    return formed
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,16 @@ def test_no_client_s_own_folder_holds_the_name_that_another_s_ledger_has(togethe
     assert entered["c1"][0]["fingerprint"] not in content
 
 
+def test_a_member_s_ledger_that_is_gone_is_named_in_a_sentence(together):
+    together.stage("joint_release", "--dataset", "own")
+    for file in (together.path / "ledgers/own").glob("c1.[jh]*"):
+        file.unlink()
+    with pytest.raises(UserError, match="The ledger of c1 knows no closed release"):
+        together.stage(
+            "train_generator", "--dataset", "own", "--client", "c0", "--generator", GENERATOR
+        )
+
+
 def test_a_run_that_died_goes_on_and_is_charged_once(together, monkeypatch):
     def dies(self, number, sums):
         raise KeyboardInterrupt
