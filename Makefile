@@ -1,4 +1,4 @@
-# make repro   sets up, then runs the whole pipeline (TARGETS=report: of some stages alone)
+# make repro   sets up, then runs the whole pipeline (TARGETS=report: of some stages alone; JOBS=1: one stage at a time)
 # make compare the same with all methods beside PPPFL, which params.yaml then lists
 # make plan    tells what the next `dvc repro` would release, and what that costs each client; it spends and writes nothing
 # make recover mends what a crash left torn; make repro does it first
@@ -14,14 +14,15 @@ COMPILE = uv pip compile --universal --generate-hashes --quiet
 # no package is built with anything but what has its hash in that file
 BUILT = --build-constraints requirements-build.lock --require-build-hashes --preview-features build-dependency-hashes
 
+REPRO = python -m pipelines.reproduction $(if $(JOBS),--jobs $(JOBS))
 EXPERIMENTS = table2 table3 table4 table5 figure2 figure4 roads newcomers
 
 .PHONY: setup readers repro compare plan recover test test-slow test-crash test-engine lint guard push audit mutants $(EXPERIMENTS) figures lock clean
 setup: .venv/installed
 readers: .venv/readers/installed
-repro: setup ; @python -m pipelines.reproduction $(TARGETS)
+repro: setup ; @$(REPRO) $(TARGETS)
 # the lists of methods in params.yaml become all that there are; `git diff params.yaml` shows it, `git restore` takes it back
-compare: setup ; @python -m pipelines.config all-methods && python -m pipelines.reproduction
+compare: setup ; @python -m pipelines.config all-methods && $(REPRO)
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
 test:  readers ; python -m pytest -q -n auto --dist loadgroup tests

@@ -8,7 +8,7 @@ changed are taken from the file as they are.
 import contextlib
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,8 +18,13 @@ NAME = re.compile(r"^  (?=\S)", re.MULTILINE)
 
 
 @contextlib.contextmanager
-def lock_in_pieces() -> Iterator[None]:
-    """Changes how DVC writes dvc.lock, until the block ends. The bytes are those that DVC writes."""
+def lock_in_pieces(order: Sequence[str] = ()) -> Iterator[None]:
+    """Changes how DVC writes dvc.lock, until the block ends. The bytes are those that DVC writes.
+
+    Args:
+        order: The stages of a plan. A new one comes before the first that is later in the plan,
+            whichever ended first. DVC puts it at the end, as it does with any other.
+    """
     from dvc import dvcfile
 
     whole = dvcfile.modify_yaml
@@ -36,6 +41,7 @@ def lock_in_pieces() -> Iterator[None]:
             return
         data = copy.deepcopy(before)
         yield data
+        data["stages"] = _ordered(data["stages"], before["stages"], list(order))
         file.write_text(_joined(data, before, pieces), "utf-8")
 
     dvcfile.modify_yaml = modify
@@ -65,6 +71,16 @@ def _pieces(text: str, content: dict) -> dict[str, str] | None:
     pieces = dict(zip(content["stages"], texts))
     plain = all(piece.startswith(f"  {name}:\n") for name, piece in pieces.items())
     return pieces if plain and len(texts) == len(content["stages"]) else None
+
+
+def _ordered(stages: dict, before: dict, order: list[str]) -> dict:
+    """Returns the stages with each new one before the first that is later in the order."""
+    names = list(before)
+    for name in [name for name in stages if name not in before]:
+        later = set(order[order.index(name) + 1 :]) if name in order else set()
+        place = next((at for at, other in enumerate(names) if other in later), len(names))
+        names.insert(place, name)
+    return {name: stages[name] for name in names if name in stages}
 
 
 def _joined(data: dict, before: dict, pieces: dict[str, str]) -> str:

@@ -11,54 +11,55 @@ class Progress:
     """Counts the stages that are looked at, and times those that run.
 
     Args:
-        names: The names of all stages, in the order in which they are looked at.
+        names: The names of all stages.
+        jobs: How many run at a time.
         clock: Returns seconds.
-        tell: Prints a line.
     """
 
     def __init__(
-        self,
-        names: list[str],
-        clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = print,
+        self, names: list[str], jobs: int = 1, clock: Callable[[], float] = time.monotonic
     ):
-        self.names = names
+        self.jobs = jobs
         self.clock = clock
-        self.tell = tell
+        self.count = len(names)
         self.seen = 0
+        # those that have not ended
+        self.open = list(names)
+        self.began: dict[str, float] = {}
         self.seconds: dict[str, list[float]] = {}
-        self.began = 0.0
 
-    def look(self, name: str) -> None:
-        """Notes that a stage is looked at; it may turn out to have nothing to do."""
-        self.seen = self.names.index(name) + 1
+    def look(self) -> None:
+        """Notes that one more stage is looked at; it may turn out to have nothing to do."""
+        self.seen += 1
 
-    def start(self, name: str) -> None:
-        """Announces a stage that runs."""
+    def start(self, name: str) -> str:
+        """Notes that a stage runs, and returns the line that announces it."""
+        self.began[name] = self.clock()
         left = self.left()
         about = f", {_duration(left)} left" if left >= PATIENCE else ""
-        self.tell(f"[{self.seen}/{len(self.names)}] {name}{about}")
-        self.began = self.clock()
+        return f"[{self.seen}/{self.count}] {name}{about}"
 
     def end(self, name: str) -> None:
-        """Notes what a stage took."""
-        self.seconds.setdefault(_kind(name), []).append(self.clock() - self.began)
+        """Notes that a stage has ended, whether it ran or had nothing to do."""
+        self.open.remove(name)
+        if name in self.began:
+            self.seconds.setdefault(_kind(name), []).append(self.clock() - self.began[name])
 
     def left(self) -> float:
-        """Returns about how many seconds the stages from this one on take, 0 if nothing is known.
+        """Returns about how many seconds the stages still take, 0 if nothing is known.
 
         A stage takes the mean of its kind, or of all kinds so far. Of those that are still to come
-        as many run as did so far.
+        as many run as did so far, `jobs` at a time.
         """
         ran = [value for values in self.seconds.values() for value in values]
         if not ran:
             return 0.0
         everything = sum(ran) / len(ran)
         total = 0.0
-        for name in self.names[self.seen - 1 :]:
+        for name in self.open:
             known = self.seconds.get(_kind(name))
             total += sum(known) / len(known) if known else everything
-        return total * min(1.0, len(ran) / max(1, self.seen - 1))
+        return total * len(ran) / (self.count - len(self.open)) / self.jobs
 
 
 def _kind(name: str) -> str:

@@ -17,7 +17,11 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from pipelines.reproduction.blocks import Ends
 
 # {stage: what it loads of other projects before its work}; others start as they are
 LIBRARIES = {
@@ -60,15 +64,21 @@ def stage_of(command: str) -> list[str] | None:
     return None
 
 
-def run(command: list[str], environment: dict[str, str], folder: str) -> int:
+def run(
+    command: list[str],
+    environment: dict[str, str],
+    folder: str,
+    say: Callable[[int, bytes], None],
+    meanwhile: AbstractContextManager,
+) -> int:
     """Runs a stage in a fork of this process, and returns its exit status.
-
-    Ctrl-C reaches the stage, which ends with a sentence. This process waits for it.
 
     Args:
         command: The stage's module and its arguments.
         environment: Of the stage.
         folder: In which it runs.
+        say: Takes what the stage prints, and on which stream.
+        meanwhile: Is entered while the stage runs.
     """
     module, *arguments = command
     for library in LIBRARIES.get(module.removeprefix("stages."), ()):
@@ -77,15 +87,58 @@ def run(command: list[str], environment: dict[str, str], folder: str) -> int:
         raise RuntimeError(f"A library loads {NOISE}, whose noise two stages must not share.")
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    ends = Ends()
+    child = _forked()
     if not child:
+        ends.take()
         os._exit(_ended(lambda: _become(module, arguments, environment, folder)))
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        _, status = os.waitpid(child, 0)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return os.waitstatus_to_exitcode(status)
+    ends.close_writers()
+    process = _Process(child)
+    with meanwhile:
+        try:
+            for stream, content in ends.parts(process.has_ended):
+                say(stream, content)
+        finally:
+            ends.close_readers()
+            process.wait()
+    return os.waitstatus_to_exitcode(process.status)
+
+
+class _Process:
+    """Is a child of this process.
+
+    Args:
+        number: Its process id.
+    """
+
+    def __init__(self, number: int):
+        self.number = number
+        self.status: int | None = None
+
+    def has_ended(self) -> bool:
+        """Returns whether it has ended, without waiting."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> None:
+        """Waits for its end."""
+        self._look(0)
+
+    def _look(self, how: int) -> bool:
+        if self.status is None:
+            number, status = os.waitpid(self.number, how)
+            self.status = status if number else None
+        return self.status is not None
+
+
+def _forked() -> int:
+    """Returns 0 in a copy of this process, and the copy's process id in this one.
+
+    Python 3.12 warns of forks of a process with threads. The others wait meanwhile, and hold no lock
+    that a stage needs: one thread at a time is in DVC (`side_by_side.Turn`).
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        return os.fork()
 
 
 def _become(module: str, arguments: list[str], environment: dict[str, str], folder: str) -> None:

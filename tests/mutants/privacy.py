@@ -144,6 +144,13 @@ MUTANTS = [
         f"{TESTS}/reproduction/test_warm.py::test_a_process_that_loaded_the_source_of_noise_does_not_fork",
     ),
     Mutant(
+        "releases of one ledger in whichever order they end, so that a cap refuses another one",
+        "pipelines/reproduction/run.py",
+        "        if kind in CHARGING:",
+        "        if False:",
+        f"{TESTS}/reproduction/test_run.py::test_releases_of_one_ledger_keep_the_order_of_the_plan_and_others_overlap",
+    ),
+    Mutant(
         "an encoder whose features of a record see the others of its batch",
         "models/fixed_features.py",
         "return super().train(False)",

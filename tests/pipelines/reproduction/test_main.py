@@ -1,5 +1,6 @@
 """Tests a run with progress: the bytes of `dvc repro`, its lines, and how a failure ends."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from project import Project
 pytestmark = pytest.mark.pipeline
 
 CHECK = "check_quality@own-c0-dp_moments"
+EXPORT = "export_synthetic@own-c1-dp_moments"
 FILES = (
     "data/synthetic/own/c0/dp_moments/images.npz",
+    "data/synthetic/own/c1/dp_moments/images.npz",
     "models/private/quality/own/c0/dp_moments/quality.json",
 )
 
@@ -31,27 +34,71 @@ def two(checkout, tmp_path) -> tuple[Project, Project]:
     return checkout, Project(tmp_path / "other")
 
 
+def stages_of(project: Project) -> list[str]:
+    """Returns the names of the stages in dvc.lock."""
+    return re.findall(r"^  (\S+):$", (project.path / "dvc.lock").read_text(), re.MULTILINE)
+
+
+def announced(said: str) -> list[str]:
+    """Returns the lines before each stage, without the time left."""
+    return [line.partition(",")[0] for line in said.splitlines() if line.startswith("[")]
+
+
 def test_it_gives_the_bytes_of_dvc_repro_counts_stages_and_runs_nothing_twice(two):
     ours, theirs = two
-    said = reproduction(ours, CHECK).stdout
-    theirs.dvc("repro", CHECK)
+    said = reproduction(ours, "--jobs", "2", CHECK, EXPORT).stdout
+    theirs.dvc("repro", CHECK, EXPORT)
     assert bytes_of(ours) == bytes_of(theirs)
-    counted = [line for line in said.splitlines() if line.startswith("[")]
-    assert [line.partition(",")[0] for line in counted] == [
-        "[1/6] prepare@own",
-        "[2/6] partition@own",
-        "[3/6] joint_release@own",
-        "[4/6] train_generator@own-c0-dp_moments",
-        "[5/6] export_synthetic@own-c0-dp_moments",
-        f"[6/6] {CHECK}",
+    # in the order of the plan, whichever ended first
+    assert set(stages_of(ours)) == set(stages_of(theirs))
+    assert stages_of(ours) == [
+        "prepare@own",
+        "partition@own",
+        "joint_release@own",
+        "train_generator@own-c0-dp_moments",
+        "train_generator@own-c1-dp_moments",
+        "export_synthetic@own-c0-dp_moments",
+        EXPORT,
+        CHECK,
     ]
+    counts, names = zip(*(line.split() for line in announced(said)))
+    assert counts == tuple(f"[{number}/8]" for number in range(1, 9))
+    assert names[:3] == ("prepare@own", "partition@own", "joint_release@own")
+    # two branches, each in its order
+    for client, stages in (("c0", [CHECK]), ("c1", [])):
+        cell = f"own-{client}-dp_moments"
+        made = [f"train_generator@{cell}", f"export_synthetic@{cell}", *stages]
+        assert [name for name in names if cell in name] == made
     assert "What each client has spent" in said and "use 'make push'" in said
-    assert "Running stage" not in said and "> python" not in said
+    assert "Running stage" not in said and "> python" not in said and "git add" not in said
     # DVC agrees that nothing is left to do, and so does a second run
-    assert ours.repro(CHECK) == []
-    assert "Data and pipelines are up to date" in ours.dvc("repro", CHECK).stdout
-    again = reproduction(ours, CHECK).stdout
-    assert "Nothing has changed: no stage had to run." in again and "[1/6]" not in again
+    assert ours.repro(CHECK, EXPORT) == []
+    assert "Data and pipelines are up to date" in ours.dvc("repro", CHECK, EXPORT).stdout
+    again = reproduction(ours, CHECK, EXPORT).stdout
+    assert "Nothing has changed: no stage had to run." in again and not announced(again)
+
+
+def test_a_stage_beside_one_that_fails_comes_to_its_end_and_is_kept(checkout):
+    """The damaged one has lost its client's records."""
+    reproduction(checkout, "partition@own", "joint_release@own")
+    shard = checkout.path / "data/private/own/clients/c0/train.npz"
+    content = shard.read_bytes()
+    shard.unlink()
+    shard.write_bytes(content[:100])
+    checkout.dvc("commit", "--force", "partition@own")
+    cells = [f"train_generator@own-{client}-dp_moments" for client in ("c0", "c1")]
+    done = reproduction(checkout, "--jobs", "2", *cells, ok=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert (
+        done.stderr.strip().splitlines()[-1].startswith(f"Error: failed to reproduce '{cells[0]}'")
+    )
+    assert checkout.repro(cells[1]) == []
+
+
+def test_a_number_of_jobs_that_is_none_is_a_sentence(checkout):
+    done = reproduction(checkout, "--jobs", "0", ok=False)
+    assert done.returncode == 2
+    assert "argument --jobs: must be 1 or more. Got 0 instead." in done.stderr
 
 
 def test_a_stage_that_fails_ends_the_run_with_its_own_sentence(checkout):

@@ -14,12 +14,21 @@ from pipelines.reproduction import warm
 from pipelines.reproduction.warm import stage_of
 
 RUN = """
-import sys
+import contextlib, sys, threading
 from pipelines.reproduction import warm
+from pipelines.reproduction.blocks import to_this_process
 warm.LIBRARIES = {"toy": ("wave",)}
-for _ in range(2):
-    status = warm.run(["stages.toy", "--name", "a b"], {"ONLY": "this"}, sys.argv[1])
-    print("status", status, "wave" in sys.modules, flush=True)
+
+def twice():
+    for _ in range(2):
+        command = ["stages.toy", "--name", "a b"]
+        beside = contextlib.nullcontext()
+        status = warm.run(command, {"ONLY": "this"}, sys.argv[1], to_this_process, beside)
+        print("status", status, "wave" in sys.modules, flush=True)
+
+thread = threading.Thread(target=twice)
+thread.start()
+thread.join()
 """
 
 
@@ -97,7 +106,7 @@ def test_a_process_that_loaded_the_source_of_noise_does_not_fork():
         "print(warm.can_fork())\n"
         "import opendp\n"
         "print(warm.can_fork())\n"
-        "warm.run(['stages.toy'], {}, '.')\n"
+        "warm.run(['stages.toy'], {}, '.', print, None)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, text=True, capture_output=True)
     assert done.stdout.split() == ["True", "False"]
