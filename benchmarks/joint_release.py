@@ -6,7 +6,7 @@
         --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
 
 A classifier learns from synthetic images alone, and is scored on the global test images. Clients
-have equally many records each, dealt at random. `own`: each client releases its own two sums, and
+have label skew (Dirichlet 0.5) and `--records` each in the mean. `own`: each client releases its own two sums, and
 its own images. `joint`: the two sums over all clients are released under secure sums, with noise in
 shares, as the stage `joint_release` does it. One generator then makes all images. All rows of a data
 set have equally many images. The clients and the server of a secure sum run in this process.
@@ -26,6 +26,8 @@ import numpy as np
 
 from benchmarks import common
 from pipelines import config, seeds
+from pipelines.config.data import Partition
+from pipelines.datasets import partition_schemes
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
@@ -36,6 +38,8 @@ from pipelines.synthesis.joint_moments import Group
 from pipelines.training import classifier
 
 NAME = "joint_release"
+# of the label skew
+ALPHA = 0.5
 # the profile's number of images is that of one of so many clients
 USUAL = 5
 HIDDEN = ("runs", "epsilons", "settings")
@@ -44,20 +48,20 @@ HIDDEN = ("runs", "epsilons", "settings")
 def dealt(
     images: Images, count: int, records: int | None, rng: np.random.Generator
 ) -> list[Images]:
-    """Returns equal parts of images, dealt at random. What remains is left out.
+    """Returns the parts of clients, with label skew. Each has a record at least.
 
     Args:
         images: The images.
-        count: How many parts.
-        records: Of each part; None: all that there are.
+        count: How many clients there are.
+        records: How many each has in the mean; None: all images are dealt.
         rng: Draws which image goes where.
     """
-    rows = rng.permutation(len(images))
-    size = records or len(rows) // count
-    parts = []
-    for number in range(count):
-        parts.append(images[rows[number * size : (number + 1) * size]])
-    return parts
+    chosen = images[rng.permutation(len(images))[: count * records if records else None]]
+    settings = Partition.model_construct(clients=list(range(count)), alpha=ALPHA)
+    for parts in partition_schemes.dirichlet(chosen.labels, settings, rng):
+        if min(map(len, parts)):
+            return [chosen[part] for part in parts]
+    raise SystemExit(f"Error: {len(chosen)} records give no {count} clients a record each.")
 
 
 class Case:
@@ -69,7 +73,7 @@ class Case:
         epsilons: The budget of each client.
         kind: own | joint | groups.
         trusting: True for t = K / 2, False for t = 0; of an own release it means nothing.
-        records: Of each client; None: all that there are.
+        records: Of each client in the mean; None: all that there are.
     """
 
     def __init__(
@@ -98,7 +102,7 @@ class Case:
             self.profile.model_dump(include={"shape", "classes", "classifier", "augmentation"}),
             self.params.generator(self.dataset, generator).model_dump(exclude={"colluding"}),
             self.params.training(self.dataset, "pooled").model_dump(),
-            [self.params.privacy.delta, self.images, self.records],
+            [self.params.privacy.delta, self.images, self.records, ALPHA],
         ]
         return {
             "dataset": self.dataset,
@@ -175,7 +179,7 @@ def measured(case: Case, seed_list: list[int], root: Path) -> dict:
         runs.append(scores(model, test)["accuracy"])
     return {
         **case.key,
-        "records": len(parts[0]),
+        "records": sum(map(len, parts)) // len(parts),
         "accuracy": float(np.mean(runs)),
         "seeds": len(runs),
         "runs": runs,
@@ -205,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", default=["digits"])
     parser.add_argument("--clients", type=int)
-    parser.add_argument("--records", type=int, help="of each client; all by default")
+    parser.add_argument("--records", type=int, help="of each client in the mean; all by default")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--mixed", action="store_true")

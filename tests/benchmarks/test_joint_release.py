@@ -17,13 +17,16 @@ def case(kind: str, epsilons: list[float] = MIXED, trusting: bool = True) -> Cas
     return Case(PARAMS, "digits", epsilons, kind, trusting, records=None)
 
 
-@pytest.mark.parametrize("records", [None, 7])
-def test_parts_are_equal_and_disjoint(records):
-    images = pictures(PARAMS, "digits", 53)
+@pytest.mark.parametrize("records", [None, 40])
+def test_parts_are_disjoint_have_label_skew_and_the_asked_mean(records):
+    images = pictures(PARAMS, "digits", 500)
     parts = joint_release.dealt(images, 5, records, np.random.default_rng(0))
-    assert [len(part) for part in parts] == [records or 10] * 5
+    assert sum(map(len, parts)) == 5 * (records or 100)
     ids = np.concatenate([part.ids for part in parts])
     assert len(set(ids.tolist())) == len(ids)
+    # of an even deal, no class of ten has a quarter of a client's records
+    largest = [np.bincount(part.labels).max() / len(part) for part in parts]
+    assert np.median(largest) > 0.25
 
 
 @pytest.mark.parametrize("kind", ["own", "joint", "groups"])
