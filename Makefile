@@ -26,7 +26,7 @@ compare: setup ; @python -m pipelines.config all-methods && $(REPRO)
 plan: setup ; @python -m pipelines.plan
 recover: setup ; python -m pipelines.recover
 test:  readers ; python -m pytest -q -n auto --dist loadgroup tests
-test-slow: setup ; python -m pytest -q -m slow -n auto --dist loadgroup tests
+test-slow: setup ; python -m pytest -q -m "slow and not engine" -n auto --dist loadgroup tests
 # a full disk is a small file system of its own, which takes the right to mount: of root in a namespace of its own
 ALONE = $(shell unshare -rm true 2>/dev/null && echo unshare -rm)
 test-crash: setup ; $(ALONE) python -m pytest -q -s -m crash tests/crash

@@ -32,6 +32,7 @@ def test_a_round_in_this_process_runs_through_the_gate():
 
 
 @pytest.mark.engine
+@pytest.mark.slow
 def test_it_measures_over_the_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parameter_files.copy_files(ROOT, tmp_path)

@@ -112,6 +112,7 @@ def hand_over(federation: Federation, client: str, folders: list[Path], path: Pa
     shutil.copy(test, path / test)
 
 
+@pytest.mark.slow
 def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_alone(
     federation, tmp_path
 ):
@@ -136,6 +137,7 @@ def test_each_method_gives_the_bytes_of_one_process_and_each_client_fine_tunes_a
         assert "c0.safetensors" not in tuned
 
 
+@pytest.mark.slow
 def test_without_the_setting_fedavg_leaves_the_sets_where_they_are(federation, tmp_path):
     federation.train("fedavg")
     folder = federation.submitter.path / paths.initial("own", paths.of_method(GENERATOR, "fedavg"))

@@ -146,6 +146,7 @@ def test_no_private_image_crosses(runs, project):
     assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
 
 
+@pytest.mark.slow
 def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
     project, monkeypatch, tmp_path, runs
 ):
@@ -186,6 +187,7 @@ def test_organisations_that_know_of_themselves_alone_and_a_submitter_apart(
     assert in_bytes(found) == in_bytes(runs[0][PPPFL].history.models)
 
 
+@pytest.mark.slow
 def test_other_parameters_at_a_client_fail_the_run_by_name(project):
     params, run, work = config.load(), FEDAVG, project.path / ".scratch/nvflare/terms"
     own, homes = submit.lay_out(params, [run], work)

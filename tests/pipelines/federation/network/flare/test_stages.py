@@ -80,6 +80,7 @@ def test_a_client_that_dies_fails_the_stage_within_seconds(project):
     assert not Path("models/initial/own").exists()
 
 
+@pytest.mark.slow
 def test_the_run_goes_on_without_a_dead_client_where_that_is_asked_for(project):
     stage = started_stage(project, "skip", rounds=60)
     kill(project, "c1")
@@ -90,6 +91,7 @@ def test_the_run_goes_on_without_a_dead_client_where_that_is_asked_for(project):
     assert list(cost["lost"]) == ["c1"] and cost["rounds"] == 60
 
 
+@pytest.mark.slow
 def test_an_interrupted_stage_leaves_no_process(project):
     stage = started_stage(project, "fail", rounds=100_000)
     assert left_in(project)
@@ -98,6 +100,7 @@ def test_an_interrupted_stage_leaves_no_process(project):
     assert stage.returncode == 1 and said.strip().endswith("Interrupted.")
 
 
+@pytest.mark.slow
 def test_noisy_training_over_the_network_is_made_once(project):
     project.edit(lambda params: params["federation"].update(engine="nvflare", on_loss="fail"))
     project.stage("train_alone", "--dataset", "own")
