@@ -104,6 +104,7 @@ def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_ba
     assert built.repro() == []
 
 
+@pytest.mark.slow
 def test_changing_meta_reruns_no_generator(built):
     built.edit(lambda params: params["meta"].update(inner_steps=2))
     ran = {name.split("@")[0] for name in built.repro()}

@@ -83,6 +83,7 @@ def test_the_release_of_dp_merf_leaks_what_it_claims():
     assert verdict.mu_claimed == BUDGET.mu
 
 
+@pytest.mark.slow
 def test_a_step_of_dp_teacher_leaks_what_its_share_claims():
     verdict = dp_teacher_step.audit(BUDGET, runs=5000, noise=NOISE)
     assert holds(verdict)

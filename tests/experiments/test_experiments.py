@@ -60,6 +60,7 @@ def mean(clients: dict, field: str) -> float:
     return sum(own[field] for own in clients.values()) / len(clients)
 
 
+@pytest.mark.slow
 @pytest.mark.pipeline
 def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys):
     parameters = (short.path / "params.yaml").read_bytes()

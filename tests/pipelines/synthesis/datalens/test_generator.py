@@ -181,6 +181,7 @@ def test_the_map_to_teachers_reads_ids_and_nothing_else(
     )
 
 
+@pytest.mark.slow
 def test_neither_threads_nor_processes_change_a_byte(
     monkeypatch, records, small_space, planned, as_bytes
 ):
