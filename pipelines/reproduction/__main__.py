@@ -26,7 +26,9 @@ def main() -> None:
     )
     parser.add_argument("targets", nargs="*", help="names of stages; all where there is none")
     parser.add_argument(
-        "--jobs", type=int, help="how many stages may run at a time; as many as cores, 4 at most"
+        "--jobs",
+        type=int,
+        help="how many stages may run at a time; as many as cores and memory allow, 4 at most",
     )
     arguments = parser.parse_args()
     if arguments.jobs is not None and arguments.jobs < 1:

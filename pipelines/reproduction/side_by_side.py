@@ -11,13 +11,18 @@ import signal
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 
-# Each stage is a process with torch, of about a gigabyte.
 MOST = 4
+# of memory for a stage: most take one, and datalens with all its teachers 3.6
+GIBIBYTES = 4
 
 
 def usual_jobs() -> int:
-    """Returns how many stages run at a time: one per core, for a stage's sums take one thread."""
-    return min(MOST, len(os.sched_getaffinity(0)))
+    """Returns how many stages run at a time: one per core and as memory allows, `MOST` at most.
+
+    The sums of a stage take one thread.
+    """
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(MOST, len(os.sched_getaffinity(0)), int(memory / GIBIBYTES)))
 
 
 class Turn:

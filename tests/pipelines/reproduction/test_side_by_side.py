@@ -161,10 +161,16 @@ def test_a_lock_that_another_command_holds_is_an_error_and_no_hang():
     assert turn.free.acquire(timeout=1)
 
 
-def test_there_are_as_many_jobs_as_cores_and_four_at_most(monkeypatch):
-    for cores, jobs in ((1, 1), (2, 2), (64, 4)):
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        assert side_by_side.usual_jobs() == jobs
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "jobs"), [(1, 64, 1), (2, 64, 2), (64, 64, 4), (8, 15, 3), (8, 2, 1)]
+)
+def test_there_are_as_many_jobs_as_cores_and_memory_allow_and_four_at_most(
+    monkeypatch, cores, gibibytes, jobs
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    numbers = {"SC_PHYS_PAGES": gibibytes * 2**30 // 4096, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", numbers.get)
+    assert side_by_side.usual_jobs() == jobs
 
 
 def test_an_error_in_dvc_itself_gives_the_turn_back():
