@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 LOOK = 0.1
 AT_ONCE = 1 << 16
 OUT, ERR = 1, 2
-# where this process reads what its stages print
+# where this process reads what its stages print, and who may change that: no fork happens in between
 _READERS: set[int] = set()
+FORKING = threading.Lock()
 
 
 class Blocks:
@@ -109,9 +110,10 @@ class Ends:
 
     def close_readers(self) -> None:
         """Closes this process's ends: a stage that still prints fails."""
-        _READERS.difference_update(self.readers)
-        for reader in self.readers:
-            os.close(reader)
+        with FORKING:
+            _READERS.difference_update(self.readers)
+            for reader in self.readers:
+                os.close(reader)
 
     def parts(self, ended: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
         """Yields what the stage prints on which stream, until it ended.

@@ -40,11 +40,13 @@ def reproduce(targets: list[str], jobs: int) -> int:
     # takes a second to import, and is only needed once the parameters are known to be valid
     from dvc.exceptions import DvcException
     from dvc.repo import Repo, lock_repo
+    from dvc.repo.reproduce import get_active_graph
 
     try:
         with parsed_once(), Repo() as repo, _quiet(), lock_repo(repo), repo.scm_context(quiet=True):
-            stages = _plan(repo, targets)
-            run = _Run(stages, repo.index.graph, jobs)
+            # without the edges of frozen stages, whose inputs are not made
+            graph = get_active_graph(repo.index.graph)
+            run = _Run(_plan(repo, graph, targets), graph, jobs)
             with _own_ways(run):
                 run.all(side_by_side.Turn(repo.lock))
         return run.count
@@ -66,7 +68,6 @@ class _Run:
         self.graph = graph
         self.jobs = jobs
         self.names = [stage.addressing for stage in stages]
-        self.by_command = {stage.cmd: stage.addressing for stage in stages}
         self.progress = Progress(self.names, jobs)
         self.blocks = Blocks(to_this_process)
         self.turn: side_by_side.Turn | None = None
@@ -99,7 +100,7 @@ class _Run:
         """Takes the place of DVC's start of a shell."""
         from dvc.stage.exceptions import StageCmdFailedError
 
-        name = self.by_command[command]
+        name = env["DVC_STAGE"]
 
         def say(stream: int, content: bytes) -> None:
             self.blocks.say(name, stream, content)
@@ -115,14 +116,13 @@ class _Run:
             raise StageCmdFailedError(command, status)
 
 
-def _plan(repo, targets: list[str]) -> list:
+def _plan(repo, graph, targets: list[str]) -> list:
     """Returns the stages in the order of DVC's plan for the whole graph.
 
     For targets alone, DVC's order changes from process to process.
     """
-    from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
+    from dvc.repo.reproduce import collect_stages, plan_repro
 
-    graph = get_active_graph(repo.index.graph)
     everything = plan_repro(graph)
     if not targets:
         return everything
@@ -137,7 +137,7 @@ def _own_ways(run: _Run) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock_in_pieces(run.names))
-        if warm.can_fork() and all(map(warm.stage_of, run.by_command)):
+        if warm.can_fork() and all(warm.stage_of(stage.cmd) for stage in run.stages if stage.cmd):
             stack.enter_context(_replaced(starter, "_run", run.command))
         yield
 
@@ -154,32 +154,47 @@ def _replaced(module, name: str, function: Callable) -> Iterator[None]:
 
 
 def needs(stages: list, graph) -> dict:
-    """Returns {stage: those that must end before it}, in the order of the plan.
+    """Returns {stage: those before it in the plan that must end first}, in the order of the plan.
 
     A release waits for those before it that enter the same ledger. Which of them a cap still allows
-    follows from the plan, not from which is faster.
+    follows from the plan, not from which is faster. A data set waits for the one before it: both
+    read and write in the folder of raw files.
+
+    Args:
+        stages: DVC's, in the order of the plan.
+        graph: DVC's: edges lead from a stage to those that it needs.
     """
-    needs = {}
-    before = []
+    found = {}
+    # those that others wait for without needing an output, by what they use
+    before: list[tuple[object, tuple]] = []
     for stage in stages:
-        needs[stage] = set(graph.successors(stage))
-        kind, arguments = _kind_and_arguments(stage.cmd)
-        if kind in CHARGING:
-            ledgers = (arguments.get("dataset"), arguments.get("client"))
-            needs[stage] |= {other for other, theirs in before if _overlap(ledgers, theirs)}
-            before.append((stage, ledgers))
-    return needs
+        found[stage] = set(graph.successors(stage))
+        used = _used(stage.cmd)
+        if used:
+            found[stage] |= {other for other, theirs in before if _overlap(used, theirs)}
+            before.append((stage, used))
+    return found
 
 
-def _kind_and_arguments(command: str | None) -> tuple[str, dict[str, str]]:
-    """Returns a stage's name and its arguments, of a command of ours."""
-    module, *arguments = warm.stage_of(command or "") or [""]
+def _used(command: object) -> tuple[str | None, ...] | None:
+    """Returns what stages use one at a time, None standing for any: raw files, or ledgers.
+
+    Args:
+        command: Of a stage.
+    """
+    module, *arguments = warm.stage_of(command) or [""]
+    kind = module.removeprefix("stages.")
+    if kind == "prepare":
+        return ("raw",)
+    if kind not in CHARGING:
+        return None
     names = (name.removeprefix("--") for name in arguments[::2])
-    return module.removeprefix("stages."), dict(zip(names, arguments[1::2]))
+    values = dict(zip(names, arguments[1::2]))
+    return ("ledgers", values.get("dataset"), values.get("client"))
 
 
 def _overlap(some: tuple[str | None, ...], others: tuple[str | None, ...]) -> bool:
-    """Returns whether two kinds of ledgers may have one in common; None stands for all."""
+    """Returns whether two stages may use the same; None stands for any."""
     return all(one == other or None in (one, other) for one, other in zip(some, others))
 
 

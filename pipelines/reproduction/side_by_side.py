@@ -29,8 +29,9 @@ class Turn:
     """Says which thread uses DVC.
 
     Args:
-        lock: DVC's lock of the project, with `lock` and `unlock`. It is held by the thread whose
-            turn it is, and by nobody between two turns, as DVC does while a stage runs.
+        lock: DVC's lock of the project, with `lock` and `unlock`. The thread whose turn it is holds
+            it, but for the moments in which DVC starts a stage and comes back from it. Between
+            two turns nobody holds it, as DVC does while a stage runs.
     """
 
     def __init__(self, lock):
@@ -80,21 +81,30 @@ class Queue:
 
     def __init__(self, needs: Mapping[Hashable, Set[Hashable]]):
         self.needs = {stage: set(needed) & set(needs) for stage, needed in needs.items()}
+        self.running: set[Hashable] = set()
         self.ended: set[Hashable] = set()
 
     def __bool__(self) -> bool:
         return bool(self.needs)
 
     def take(self) -> Hashable | None:
-        """Removes the first stage that needs only ended ones, and returns it; None: there is none."""
+        """Removes the first stage that needs only ended ones, and returns it; None: none does yet.
+
+        Raises:
+            RuntimeError: None ever will, because stages need each other.
+        """
         for stage, needed in self.needs.items():
             if needed <= self.ended:
                 del self.needs[stage]
+                self.running.add(stage)
                 return stage
+        if not self.running:
+            raise RuntimeError(f"Stages wait for each other: {', '.join(map(str, self.needs))}.")
         return None
 
     def end(self, stage: Hashable) -> None:
         """Notes that a stage has ended."""
+        self.running.remove(stage)
         self.ended.add(stage)
 
 
@@ -115,7 +125,7 @@ def run(
         turn: Held by nobody.
 
     Raises:
-        Exception: The first that `work` raised.
+        Exception: The first that `work` or DVC's lock raised.
         KeyboardInterrupt: Ctrl-C was pressed, and no stage said so.
     """
     queue = Queue(needs)
@@ -129,19 +139,22 @@ def run(
                 continue
             try:
                 work(stage)
-            except BaseException as trouble:
-                troubles.append(trouble)
-            queue.end(stage)
-            turn.free.notify_all()
+            finally:
+                queue.end(stage)
+                turn.free.notify_all()
 
-    def thread() -> None:
+    def noting(action: Callable[[], None]) -> None:
         try:
-            with turn:
-                take_and_work()
+            action()
         except BaseException as trouble:
             troubles.append(trouble)
 
-    threads = [threading.Thread(target=thread) for _ in range(jobs)]
+    def thread() -> None:
+        with turn:
+            # noted before the turn is given back, so that nobody begins another
+            noting(take_and_work)
+
+    threads = [threading.Thread(target=noting, args=(thread,)) for _ in range(jobs)]
     with _interrupts(lambda: troubles.append(KeyboardInterrupt())):
         for started in threads:
             started.start()

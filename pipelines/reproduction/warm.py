@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from pipelines.reproduction.blocks import Ends
+from pipelines.reproduction.blocks import FORKING, Ends
 
 # {stage: what it loads of other projects before its work}; others start as they are
 LIBRARIES = {
@@ -38,24 +38,30 @@ OURS = ("models", "pipelines", "stages")
 
 # what privacy noise is drawn by
 NOISE = "opendp"
+INTERRUPT = {signal.SIGINT}
 
 
 def can_fork() -> bool:
-    """Returns whether stages may be forks of this process.
+    """Returns whether stages may be forks of this process, asked before any thread is started.
 
-    Not where it has loaded the source of noise, and not from another thread than the main one.
+    Not where it has loaded the source of noise, and not where another thread asks than the main one.
     """
     alone = threading.current_thread() is threading.main_thread()
     return hasattr(os, "fork") and alone and NOISE not in sys.modules
 
 
-def stage_of(command: str) -> list[str] | None:
+def stage_of(command: object) -> list[str] | None:
     """Returns the module of a stage and its arguments, or None if a command is no plain stage.
+
+    Args:
+        command: Of DVC: a text, a list of texts, or None where a stage has none.
 
     >>> stage_of("python -m stages.report --dataset digits")
     ['stages.report', '--dataset', 'digits']
     >>> stage_of("python -m stages.report && true")
     """
+    if not isinstance(command, str):
+        return None
     words = shlex.split(command, comments=True)
     plain = not set(command) & set("&|;<>`$\n")
     is_module = len(words) > 2 and words[:2] == ["python", "-m"]
@@ -87,12 +93,14 @@ def run(
         raise RuntimeError(f"A library loads {NOISE}, whose noise two stages must not share.")
     sys.stdout.flush()
     sys.stderr.flush()
-    ends = Ends()
-    child = _forked()
+    ends, child = _forked()
     if not child:
-        ends.take()
-        os._exit(_ended(lambda: _become(module, arguments, environment, folder)))
-    ends.close_writers()
+        status = 1
+        try:
+            status = _ended(lambda: _become(ends, module, arguments, environment, folder))
+        finally:
+            # whatever happens, a child never goes on as a second DVC
+            os._exit(status & 0xFF)
     process = _Process(child)
     with meanwhile:
         try:
@@ -130,20 +138,31 @@ class _Process:
         return self.status is not None
 
 
-def _forked() -> int:
-    """Returns 0 in a copy of this process, and the copy's process id in this one.
+def _forked() -> tuple[Ends, int]:
+    """Forks, and returns the ends of the child's streams, and its process id: 0 in the child.
 
-    Python 3.12 warns of forks of a process with threads. The others wait meanwhile, and hold no lock
-    that a stage needs: one thread at a time is in DVC (`side_by_side.Turn`).
+    Python 3.12 warns of forks of a process with threads. None of the others is in DVC
+    (`side_by_side.Turn`): they wait, or pass on what a stage prints, with locks of their own that
+    no stage needs. In the child Ctrl-C waits until the stage can take it.
     """
-    with warnings.catch_warnings():
+    with FORKING, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        return os.fork()
+        ends = Ends()
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPT)
+        child = os.fork()
+        if child:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
+            ends.close_writers()
+    return ends, child
 
 
-def _become(module: str, arguments: list[str], environment: dict[str, str], folder: str) -> None:
-    """Runs a module as the main one, as `python -m` does."""
+def _become(
+    ends: Ends, module: str, arguments: list[str], environment: dict[str, str], folder: str
+) -> None:
+    """Runs a module as the main one, as `python -m` does, with these streams."""
+    ends.take()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

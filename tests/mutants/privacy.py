@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "releases of one ledger in whichever order they end, so that a cap refuses another one",
         "pipelines/reproduction/run.py",
-        "        if kind in CHARGING:",
-        "        if False:",
+        "    if kind not in CHARGING:",
+        "    if True:",
         f"{TESTS}/reproduction/test_run.py::test_releases_of_one_ledger_keep_the_order_of_the_plan_and_others_overlap",
     ),
     Mutant(

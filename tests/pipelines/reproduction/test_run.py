@@ -48,9 +48,16 @@ def test_what_charges_no_ledger_waits_for_its_inputs_alone():
     assert waiting(first, Stage("train_alone", dataset="digits")) == [set(), set()]
 
 
-def test_a_stage_of_another_kind_is_no_error():
+def test_data_sets_are_read_one_after_the_other():
+    """Each of them hashes the folder of raw files, in which the other may be downloading."""
+    first, second = (Stage("prepare", dataset=dataset) for dataset in ("mnist", "digits"))
+    assert waiting(first, cell("c0"), second) == [set(), set(), {0}]
+
+
+@pytest.mark.parametrize("command", [None, ["python -m stages.prepare", "true"], "make"])
+def test_a_stage_of_another_kind_is_no_error(command):
     class Bare:
-        cmd = None
+        cmd = command
 
     assert waiting(Bare(), cell("c0")) == [set(), set()]
 

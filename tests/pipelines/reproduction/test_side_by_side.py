@@ -107,6 +107,13 @@ def test_stages_that_the_plan_leaves_out_count_as_ended():
     assert work.begun == ["b"]
 
 
+def test_stages_that_wait_for_each_other_are_an_error_and_no_hang():
+    work = Work(Lock())
+    with pytest.raises(RuntimeError, match="Stages wait for each other: b, c"):
+        side_by_side.run({"a": set(), "b": {"c"}, "c": {"b"}}, work, 2, work.turn)
+    assert work.begun == ["a"]
+
+
 def test_after_an_error_nothing_begins_and_what_runs_comes_to_its_end():
     both = threading.Barrier(2, timeout=HANGS)
     slow_ended = []

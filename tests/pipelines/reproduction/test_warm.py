@@ -90,6 +90,17 @@ def test_a_fork_leaves_nothing_behind_and_runs_the_code_that_lies_on_disk(tmp_pa
     assert done.stdout.splitlines()[::2] == ["first False", "second False"]
 
 
+def test_a_fork_that_cannot_begin_never_goes_on_as_a_second_run(tmp_path):
+    program = (
+        "from pipelines.reproduction import warm\n"
+        "def no(ends):\n"
+        "    raise OSError('no streams')\n"
+        "warm.Ends.take = no\n" + RUN
+    )
+    done = forked(tmp_path, "print('never')", program)
+    assert done.stdout == "status 1 True\n" * 2 and "no streams" in done.stderr
+
+
 def test_two_forks_draw_different_noise(tmp_path):
     code = (
         "from pipelines.privacy.noise import OsEntropy\n"
@@ -131,6 +142,9 @@ def test_no_library_of_a_stage_loads_the_source_of_noise():
         "python -m pipelines.guard",
         "sh -c 'python -m stages.report'",
         "python -m stages.$NAME",
+        # of `dvc add`, and of several commands
+        None,
+        ["python -m stages.report"],
     ],
 )
 def test_what_is_no_plain_stage_is_left_to_a_shell(command):
