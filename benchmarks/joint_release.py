@@ -6,10 +6,11 @@
         --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
 
 A classifier learns from synthetic images alone, and is scored on the global test images. Clients
-have label skew (Dirichlet 0.5) and `--records` each in the mean. `own`: each client releases its own two sums, and
-its own images. `joint`: the two sums over all clients are released under secure sums, with noise in
-shares, as the stage `joint_release` does it. One generator then makes all images. All rows of a data
-set have equally many images. The clients and the server of a secure sum run in this process.
+have label skew (Dirichlet 0.5), and `--records` each in the mean. `own`: each client releases its
+own two sums, and its own images. `joint`: the two sums over all clients are released under secure
+sums, with noise in shares, as the stage `joint_release` does it. One generator then makes all images.
+All rows of a data set have equally many images. The clients and the server of a secure sum run in
+this process.
 
 With `--mixed` half of the clients ask for the least epsilon, the others for the largest. `joint`
 plans the noise of all for the stricter one. `groups` makes a joint release of each group, as the
@@ -27,7 +28,7 @@ import numpy as np
 from benchmarks import common
 from pipelines import config, seeds
 from pipelines.config.data import Partition
-from pipelines.datasets import partition_schemes
+from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
@@ -57,11 +58,13 @@ def dealt(
         rng: Draws which image goes where.
     """
     chosen = images[rng.permutation(len(images))[: count * records if records else None]]
-    settings = Partition.model_construct(clients=list(range(count)), alpha=ALPHA)
-    for parts in partition_schemes.dirichlet(chosen.labels, settings, rng):
-        if min(map(len, parts)):
-            return [chosen[part] for part in parts]
-    raise SystemExit(f"Error: {len(chosen)} records give no {count} clients a record each.")
+    settings = Partition.model_construct(
+        clients=[f"c{number}" for number in range(count)],
+        scheme="dirichlet",
+        alpha=ALPHA,
+        min_records=1,
+    )
+    return [chosen[rows] for rows in partitions.deal(chosen.labels, settings, rng).values()]
 
 
 class Case:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 # seconds between two looks whether a stage has ended that left an open end to another process
 LOOK = 0.1
 AT_ONCE = 1 << 16
-OUT, ERR = 1, 2
+OUT = 1
+ERR = 2
 # where this process reads what its stages print, and who may change that: no fork happens in between
 _READERS: set[int] = set()
 FORKING = threading.Lock()

@@ -164,16 +164,15 @@ def needs(stages: list, graph) -> dict:
         stages: DVC's, in the order of the plan.
         graph: DVC's: edges lead from a stage to those that it needs.
     """
-    found = {}
-    # those that others wait for without needing an output, by what they use
-    before: list[tuple[object, tuple]] = []
+    waits_for = {}
+    users: list[tuple[object, tuple[str | None, ...]]] = []
     for stage in stages:
-        found[stage] = set(graph.successors(stage))
+        waits_for[stage] = set(graph.successors(stage))
         used = _used(stage.cmd)
         if used:
-            found[stage] |= {other for other, theirs in before if _overlap(used, theirs)}
-            before.append((stage, used))
-    return found
+            waits_for[stage] |= {user for user, theirs in users if _overlap(used, theirs)}
+            users.append((stage, used))
+    return waits_for
 
 
 def _used(command: object) -> tuple[str | None, ...] | None:

@@ -170,7 +170,7 @@ def fit_together(
         except Refusal as refusal:
             raise UserError(f"The joint release has no sum: {refusal}") from None
 
-    sigmas = _of_all(shares, 0), _of_all(shares, 1)
+    sigmas = (_of_all(shares, 0), _of_all(shares, 1))
     return dp_moments.fit_sums(list(shards.values()), plan, shares.scale, sigmas, released)
 
 
