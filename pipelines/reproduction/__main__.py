@@ -40,7 +40,8 @@ def main() -> None:
         if mended:
             print(f"Recovered: {'; '.join(mended)}. {recovery.proof()}")
         ran = reproduce(arguments.targets, arguments.jobs or usual_jobs())
-        print("Nothing has changed: no stage had to run." if not ran else "")
+        if not ran:
+            print("Nothing has changed: no stage had to run.")
         with releases.as_user_error():
             print("\n".join(spent.lines(params)))
         print(
