@@ -4,6 +4,8 @@ The text is looked through event by event before anything is built from it. So a
 lie thousands deep, or whose aliases stand for millions of values, is refused at once.
 """
 
+import copy
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -63,10 +65,8 @@ def read(path: Path) -> dict:
     """
     text = _text(path)
     try:
-        _check(YAML(typ="safe", pure=True).parse(text))
-        yaml = YAML(typ="safe", pure=True)
-        yaml.Constructor = Constructor
-        content = yaml.load(text)
+        # whoever gets it may change it
+        content = copy.deepcopy(_held(text))
     except UserError as error:
         raise UserError(f"{path} {error}") from None
     except YAMLError as error:
@@ -83,6 +83,20 @@ def read(path: Path) -> dict:
             f"It holds {kind}."
         )
     return content
+
+
+@functools.lru_cache(maxsize=64)
+def _held(text: str) -> object:
+    """Returns what a text holds. It is kept, for one process reads the same files many times.
+
+    Raises:
+        UserError: It is too large or too deep to be meant. The file's name is not in the sentence.
+        YAMLError, ValueError, KeyError: It is no YAML.
+    """
+    _check(YAML(typ="safe", pure=True).parse(text))
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = Constructor
+    return yaml.load(text)
 
 
 def _text(path: Path) -> str:

@@ -128,3 +128,13 @@ def test_aliases_merges_and_infinity_are_what_yaml_says(tmp_path):
         "d": {"b": 2, "c": float("inf")},
         "e": [{"b": 1.5, "c": float("inf")}, 16, 1e-5, None],
     }
+
+
+def test_a_file_that_changed_is_read_anew_and_what_was_read_may_be_changed(tmp_path):
+    path = tmp_path / "params.yaml"
+    path.write_text("a: {b: 1}")
+    first = yaml_reader.read(path)
+    first["a"]["b"] = 2
+    assert yaml_reader.read(path) == {"a": {"b": 1}}
+    path.write_text("a: {b: 3}")
+    assert yaml_reader.read(path) == {"a": {"b": 3}}
