@@ -1,7 +1,8 @@
 """joint_release@DATASET: makes the releases that clients make together, under secure sums.
 
 Each stays within the budget that its clients have. Where no generator of the parameters is a joint
-one, there is nothing to do.
+one, there is nothing to do. Where federation.mode is 'remote', the clients have made them over the
+network (`python -m pipelines.joint`), and the stage takes a client's from the store of its ledger.
 """
 
 import shutil
@@ -38,9 +39,11 @@ def run(params: Params, dataset: str) -> None:
 
 def _made(params: Params, dataset: str, generator: str) -> dict[str, Path]:
     """Returns where the result of each client's group is stored."""
-    # this import takes a second, which a run without a joint release need not wait for
-    from pipelines.synthesis import joint_release
+    # these imports take a second, which a run without a joint release need not wait for
+    from pipelines.synthesis import joint_apart, joint_release
 
+    if params.federation.is_remote:
+        return joint_apart.stored(params, dataset, generator)
     return joint_release.made(params, dataset, generator)
 
 

@@ -92,9 +92,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 
 def _refuse_other_machines(params: Params, dataset: str, algorithm: str) -> None:
     """Raises UserError for a run between machines, of which none has every client's shard."""
-    network = params.federation
-    remote = network.engine == "nvflare" and network.mode == "remote"
-    if remote and methods.exchanges_messages(algorithm):
+    if params.federation.is_remote and methods.exchanges_messages(algorithm):
         arguments = f"--dataset {dataset} --generator {params.synthesis.generators[0]}"
         raise UserError(
             "federation.mode is 'remote', and train_baseline fine-tunes with the records of all "

@@ -39,7 +39,7 @@ def _take_joint(params: Params, dataset: str, client: str, generator: str, folde
     """Writes a client's copy of what it released with others."""
     source = paths.joint(dataset) / generator / client
     fingerprints = release.fingerprints_in(source, client)
-    together = {}
+    together = release.public_names_in(source)
     if len(fingerprints) > 1:
         for member, fingerprint in fingerprints.items():
             together[member] = releases.public_name(params, dataset, member, fingerprint)

@@ -289,7 +289,7 @@ PIPELINES = (
     {"releases", "training"},
     {"evaluation", "guard", "synthesis"},
     {"federation", "reporting"},
-    {"plan"},
+    {"joint", "plan"},
     {"reproduction"},
 )
 

@@ -25,6 +25,7 @@ from pipelines.config.dp import (
     disagreement,
     looks_at_images,
 )
+from pipelines.config.federation import FEWEST
 from pipelines.config.generators import GENERATORS, JOINT
 from pipelines.config.training import BASELINES, NewClients
 from pipelines.config.values import Block, mistake
@@ -295,15 +296,28 @@ class Checks:
         if not generators:
             return
         name = generators[0]
-        federation = params.federation
-        if federation.engine == "nvflare" and federation.mode == "remote":
-            rule = f"a list without {name} where federation.mode is 'remote': it is made in one process"
-            raise self._mistake("synthesis.generators", name, rule)
+        if params.federation.is_remote:
+            self._roster(name)
         for dataset in params.datasets:
             held_out = params.training(dataset, "new_clients").held_out
             if held_out:
                 rule = f"[] with {name}, whose sets hold what those clients' records say, too"
                 raise self._mistake("new_clients.held_out", held_out, rule)
+
+    def _roster(self, generator: str) -> None:
+        """Checks who makes a joint release over a network.
+
+        Args:
+            generator: The joint generator.
+        """
+        roster = self.params.federation.roster
+        missing = sorted(set(self.params.clients) - set(roster))
+        if len(roster) < FEWEST or missing:
+            rule = (
+                f"a mapping of {FEWEST} clients or more, those of `clients` among them, with "
+                f"{generator} where federation.mode is 'remote' (docs/deployment.md, section 11)"
+            )
+            raise self._mistake("federation.roster", dict(roster), rule)
 
     def new_clients(self, where: str, block: NewClients) -> None:
         """Checks the settings of new clients.

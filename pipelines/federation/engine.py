@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from types import ModuleType
 
 from pipelines.config import Params
 from pipelines.datasets import exports
@@ -63,10 +64,18 @@ def networked(params: Params, run: RunSpec) -> NetworkRun:
     Raises:
         UserError: NVFlare is not installed; or the run failed.
     """
+    return carrier().run_over_network(params, run)
+
+
+def carrier() -> ModuleType:
+    """Returns the module that submits jobs to NVFlare.
+
+    Raises:
+        UserError: NVFlare is not installed.
+    """
     try:
-        flare = importlib.import_module("pipelines.federation.network.flare.submit")
+        return importlib.import_module("pipelines.federation.network.flare.submit")
     except ModuleNotFoundError as error:
         raise UserError(
             f"federation.engine is 'nvflare', which needs the extra `flare`: {error}."
         ) from None
-    return flare.run_over_network(params, run)

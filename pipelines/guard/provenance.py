@@ -61,9 +61,13 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
         return
     # 2. their entries in the ledgers
     dataset = Path(path).parts[2]
+    # these clients' ledgers lie on other machines
+    elsewhere = params.federation.roster if params.federation.is_remote else {}
     entries = {}
     for client, name in named.items():
         known = client in params.clients
+        if is_export and not known and client in elsewhere:
+            continue
         made = releases.closed_by_public_name(params, dataset, client) if known else {}
         entries[client] = made.get(name)
     unknown = [client for client, entry in entries.items() if entry is None]

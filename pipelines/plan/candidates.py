@@ -87,6 +87,9 @@ def all_of(
 def _of_groups(
     params: Params, dataset: str, generator: str, records: Records
 ) -> Iterator[Candidate]:
+    if params.federation.is_remote:
+        # the clients make it over the network (pipelines/joint), and no stage does
+        return
     for clients in joint_release.groups(params):
         planned = JointRelease(params, dataset, generator, clients)
         statement = planned.statement

@@ -12,7 +12,7 @@ is post-processing. Accounted in `plan`; released in `fit`. A fit takes two CPU-
 `dp_moments_sums` makes the two sums, and `dp_moments_estimates` reads moments from them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -122,65 +122,52 @@ def fit(
     details = plan.statement.details
     sigmas = tuple(details["sigma"])
     scale = details["lattice_steps_per_unit"]
+    released: list[np.ndarray] = []
+    for sigma in sigmas:
+        total = next_sum(shard, plan, scale, released)
+        released.append(release(total, sigma=sigma, scale=scale, noise=noise))
+    return state_of(plan, sigmas, released)
 
-    def released(number: int, totals: list[np.ndarray]) -> np.ndarray:
-        (total,) = totals
-        return release(total, sigma=sigmas[number], scale=scale, noise=noise)
 
-    return fit_sums([shard], plan, scale, sigmas, released)
+def sum_shapes(plan: Plan) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Returns the shapes of the two sums, [K, p + 1] and [K, p (p + 1) / 2]."""
+    p = plan.statement.details["coefficients"]
+    return (plan.space.classes, p + 1), (plan.space.classes, p * (p + 1) // 2)
 
 
-def fit_sums(
-    shards: Sequence[Images],
-    plan: Plan,
-    scale: int,
-    sigmas: tuple[float, float],
-    released: Callable[[int, list[np.ndarray]], np.ndarray],
-) -> dict[str, np.ndarray]:
-    """Makes the two sums over shards, each released before the next one looks at it.
+def next_sum(shard: Images, plan: Plan, scale: int, released: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the first sum over records, or the second one, which looks at the first as released.
 
     Args:
-        shards: Disjoint private records.
+        shard: Private records. What is returned is private, too.
         plan: The plan, from `plan`.
         scale: Lattice steps per unit.
-        sigmas: The deviation of the noise in both sums, in original units.
-        released: Returns a sum over all shards with noise, in original units. It is given the sum's
-            number, 0 or 1, and each shard's sum in lattice steps. Nothing else sees those.
+        released: What was released before, in original units: nothing, or the first sum.
 
     Returns:
-        The state, as `fit` returns it.
+        int64 of the shape that `sum_shapes` says, in lattice steps.
     """
     settings = plan.settings
-    space = plan.space
-    codes = [encode(shard.pixels, settings, space) for shard in shards]
-    first = []
-    for u, shard in zip(codes, shards):
-        first.append(first_sum(u, shard.labels, settings, space, scale))
-    means, counts = estimate_means(released(0, first), settings)
-    second = []
-    for u, shard in zip(codes, shards):
-        second.append(second_sum(u, shard.labels, means, settings, scale))
-    return state_of(means, counts, released(1, second), sigmas, settings, space)
+    u = encode(shard.pixels, settings, plan.space)
+    if not released:
+        return first_sum(u, shard.labels, settings, plan.space, scale)
+    means, _ = estimate_means(released[0], settings)
+    return second_sum(u, shard.labels, means, settings, scale)
 
 
 def state_of(
-    means: np.ndarray,
-    counts: np.ndarray,
-    second: np.ndarray,
-    sigmas: tuple[float, float],
-    settings: DpMoments,
-    space: Space,
+    plan: Plan, sigmas: tuple[float, float], released: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Returns the state of a generator, from what was released. No private record is read.
 
     Args:
-        means: The classes' means, from the first sum.
-        counts: The classes' numbers of records, with noise.
-        second: The second sum, with noise.
+        plan: The plan.
         sigmas: The deviation of the noise in both sums, in original units.
-        settings: The settings.
-        space: What is public about the images.
+        released: Both sums with noise, in original units.
     """
+    settings = plan.settings
+    first, second = released
+    means, counts = estimate_means(first, settings)
     histogram = keep_classes(counts, sigmas[0] / weights(settings)[1])
     return {
         "means": means,
@@ -191,7 +178,7 @@ def state_of(
         "centre": np.array(settings.centre),
         "cutoff": np.array(settings.cutoff),
         "contrast": np.array(settings.contrast),
-        "shape": np.array(space.shape),
+        "shape": np.array(plan.space.shape),
     }
 
 

@@ -13,7 +13,7 @@ for each other number of colluding clients. Released in `fit_together`. All that
 post-processing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,18 +162,32 @@ def fit_together(
     Raises:
         UserError: There is no sum.
     """
-    shares = plan.shares
-
-    def released(number: int, totals: list[np.ndarray]) -> np.ndarray:
+    scale = plan.shares.scale
+    released: list[np.ndarray] = []
+    for number in range(len(sum_shapes(plan))):
+        vectors = {}
+        for client, shard in shards.items():
+            vectors[client] = next_sum(shard, plan, scale, released)
         try:
-            return sums.total(number, dict(zip(shards, totals))) / shares.scale
+            released.append(sums.total(number, vectors) / scale)
         except Refusal as refusal:
             raise UserError(f"The joint release has no sum: {refusal}") from None
-
-    sigmas = (_of_all(shares, 0), _of_all(shares, 1))
-    return dp_moments.fit_sums(list(shards.values()), plan, shares.scale, sigmas, released)
+    return joint_state(plan, released)
 
 
+def joint_state(plan: JointPlan, released: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the state of the generator, from both sums with the noise of all clients.
+
+    Args:
+        plan: The plan, from `plan_together`.
+        released: Both sums over all clients, in original units.
+    """
+    sigmas = (_of_all(plan.shares, 0), _of_all(plan.shares, 1))
+    return dp_moments.state_of(plan, sigmas, released)
+
+
+sum_shapes = dp_moments.sum_shapes
+next_sum = dp_moments.next_sum
 sample = dp_moments.sample
 
 

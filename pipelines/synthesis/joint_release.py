@@ -3,7 +3,9 @@
 The stage `joint_release` makes it, and `pipelines.plan` announces it. Both follow from here.
 
 Clients with one budget release together, from three on (`groups`). One noise for the strictest of
-several budgets was measured, and was behind the clients' own releases (docs/secure_sums.md).
+several budgets was measured, and was behind the clients' own releases (docs/secure_sums.md). Over a
+network the roster says who releases together, and each client makes its part by itself
+(`joint_apart`).
 """
 
 import secrets
@@ -19,6 +21,7 @@ from pipelines import releases, seeds
 from pipelines.config import Params
 from pipelines.datasets import shards
 from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
 from pipelines.privacy import noise
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, Release
@@ -36,9 +39,13 @@ State = dict[str, np.ndarray]
 def groups(params: Params) -> list[tuple[str, ...]]:
     """Returns the clients that release together. Who finds no two others of its budget is alone.
 
+    Over a network it is the whole roster, of which one side may have a single client.
+
     Args:
         params: The parameters of the project.
     """
+    if params.federation.is_remote:
+        return [tuple(sorted(params.federation.roster))]
     by_budget: dict[tuple[float, float], list[str]] = {}
     for client in params.clients:
         by_budget.setdefault(params.budget(client), []).append(client)
@@ -86,21 +93,39 @@ class JointRelease:
         """Returns what was decided about the release, by public numbers alone.
 
         Raises:
-            UserError: The plan is impossible.
+            UserError: The plan is impossible, or the clients ask for different budgets.
         """
         settings = self.params.generator(self.dataset, self.generator)
         space = release.public_space(self.params.profiles[self.dataset])
-        budget = Budget(*self.params.budget(self.clients[0]))
-        return self.module.plan_together(settings, budget, space, self.group)
+        return self.module.plan_together(settings, Budget(*self.budget), space, self.group)
+
+    @property
+    def budget(self) -> tuple[float, float]:
+        """Returns epsilon and delta of those clients that these parameters have.
+
+        Raises:
+            UserError: They ask for different ones.
+        """
+        budgets = {}
+        for client in self.clients:
+            if client in self.params.clients:
+                budgets[self.params.budget(client)] = client
+        if len(budgets) > 1:
+            raise UserError(
+                f"Clients that release together ask for one epsilon and delta, and "
+                f"{' and '.join(budgets.values())} do not."
+            )
+        return next(iter(budgets))
 
     @cached_property
     def sources(self) -> dict[str, Noise]:
         """Returns where each client's share of the noise comes from."""
-        sources = {}
-        for client in self.clients:
-            test_seed = seeds.derive(self.params.seed, "test noise", *self._names, client)
-            sources[client] = noise.source(self.params.privacy.noise, test_seed)
-        return sources
+        return {client: self.source(client) for client in self.clients}
+
+    def source(self, client: str) -> Noise:
+        """Returns where a client's share of the noise comes from."""
+        test_seed = seeds.derive(self.params.seed, "test noise", *self._names, client)
+        return noise.source(self.params.privacy.noise, test_seed)
 
     @property
     def statement(self) -> Statement:
@@ -117,19 +142,26 @@ class JointRelease:
         """
         members = sorted(self.clients)
         facts = [f"{client} {releases.digest(train[client])}" for client in members]
+        data = releases.digest_of_all(facts)
+        return {client: self.entry(client, data) for client in members}
+
+    def entry(self, client: str, data: str) -> Release:
+        """Returns what one client's ledger enters.
+
+        Args:
+            client: The client.
+            data: The hash of what the release reads.
+        """
         entry = release.entry(
             self.generator,
             self.module.VERSION,
             self.module.IDENTITY,
             self.plan,
             self.statement,
-            data=releases.digest_of_all(facts),
+            data=data,
             seed=seeds.derive(self.params.seed, *self._names),
         )
-        entries = {}
-        for client in members:
-            entries[client] = replace(entry, parameters={**entry.parameters, "client": client})
-        return entries
+        return replace(entry, parameters={**entry.parameters, "client": client})
 
     def fit(self, train: Mapping[str, Images]) -> State:
         """Makes the release, and returns the generator's state.
@@ -143,11 +175,16 @@ class JointRelease:
         if len(self.clients) == 1:
             (client,) = self.clients
             return self.module.fit(train[client], self.plan, self.sources[client], seed=0)
-        # all clients and the server know this name: it says nothing of the records
-        name = f"{self.dataset} {self.generator} {secrets.token_hex(8)}"
-        sums = Summation(name, self.plan.shares, self.sources)
+        sums = Summation(self.new_name(), self.plan.shares, self.sources)
         members = {client: train[client] for client in self.clients}
         return self.module.fit_together(members, self.plan, sums)
+
+    def new_name(self) -> str:
+        """Returns a name that no other release has. All clients and the server know it.
+
+        It says nothing of the records.
+        """
+        return f"{self.dataset} {self.generator} {secrets.token_hex(8)}"
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -168,6 +168,54 @@ def fingerprints_in(source: Path, client: str) -> dict[str, str]:
     return fingerprints
 
 
+def public_names_in(source: Path) -> dict[str, str]:
+    """Returns the public name of a release in the ledger of every client, which other machines told.
+
+    It is empty where all ledgers are on this machine.
+
+    Args:
+        source: The folder that `save_joint` or `save_part` filled.
+
+    Raises:
+        UserError: The source cannot be read.
+    """
+    path = source / "release.json"
+    names = read_json(path).get("together", {})
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise UserError(f"{path} names no releases of clients. {AGAIN}")
+    return names
+
+
+def save_part(
+    folder: Path,
+    state: dict[str, np.ndarray],
+    plan: Plan,
+    fingerprints: dict[str, str],
+    together: dict[str, str],
+    attempt: str,
+) -> None:
+    """Writes what `save_joint` writes, at a client whose partners are on other machines.
+
+    Args:
+        folder: An existing folder.
+        state: The generator's state.
+        plan: The plan of the release.
+        fingerprints: The release's name in the client's own ledger.
+        together: Its public name in the ledger of every client.
+        attempt: The random word by which the ledger tells it from another one of these records.
+    """
+    write_arrays(folder / "generator.safetensors", state)
+    write_json(
+        folder / "release.json",
+        {
+            "fingerprints": fingerprints,
+            "weak": plan.weak,
+            "together": together,
+            "attempt": attempt,
+        },
+    )
+
+
 def copy_joint(source: Path, folder: Path, fingerprint: str, together: dict[str, str]) -> None:
     """Writes what `save` writes, for one of the clients that fitted a generator together.
 

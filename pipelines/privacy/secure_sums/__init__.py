@@ -8,6 +8,7 @@ refusals       why a run ends without a sum
 encoding       fields as bytes that have one reading
 terms          what all clients agreed on before the round
 roster         who takes part, and by which signing key
+signing_key    that key, in a file of its client
 keys           fresh key pairs of a round, and what two of them share
 masks          standard streams as masks in Z_2^64
 shamir         secrets in shares, of which a threshold gives the secret

@@ -55,17 +55,7 @@ class Summation:
             Refusal: There is no sum, and why.
         """
         first = next(iter(sums.values()))
-        terms = Terms(
-            run=self._release,
-            round=number,
-            release=f"{self._release}, sum {number + 1}",
-            roster=self._roster,
-            length=first.size,
-            bound=self._plan.bound,
-            threshold=self._plan.threshold,
-            colluding=self._plan.colluding,
-            noise=self._plan.words(number),
-        )
+        terms = self._plan.terms(self._release, number, self._roster, first.size)
         clients = {}
         for name, values in sums.items():
             clients[name] = Client(

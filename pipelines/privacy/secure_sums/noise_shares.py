@@ -43,7 +43,8 @@ from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import FINEST, Budget, lattice_scale
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.secure_sums.refusals import Refusal
-from pipelines.privacy.secure_sums.terms import LIMIT, least_threshold
+from pipelines.privacy.secure_sums.roster import Roster
+from pipelines.privacy.secure_sums.terms import LIMIT, Terms, least_threshold
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,30 @@ class SharePlan:
         return (
             f"sum {number + 1} of {len(self.sigmas)}: a discrete Gaussian of deviation "
             f"{self.share_steps(number)!r} on a lattice of {self.scale} steps per unit"
+        )
+
+    def terms(self, release: str, number: int, roster: Roster, length: int) -> Terms:
+        """Returns the terms of the round that makes one of the sums.
+
+        Args:
+            release: The name of the release, which no other one has.
+            number: Which sum of the release it is, from 0 on.
+            roster: The clients.
+            length: How many integers the sum has.
+
+        Raises:
+            Refusal: The terms are not safe.
+        """
+        return Terms(
+            run=release,
+            round=number,
+            release=f"{release}, sum {number + 1}",
+            roster=roster,
+            length=length,
+            bound=self.bound,
+            threshold=self.threshold,
+            colluding=self.colluding,
+            noise=self.words(number),
         )
 
 

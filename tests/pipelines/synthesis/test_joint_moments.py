@@ -80,9 +80,9 @@ def test_the_covariances_are_read_with_the_noise_that_all_added(monkeypatch):
     told = []
     state_of = dp_moments.state_of
 
-    def telling(means, counts, second, sigmas, *rest):
+    def telling(plan, sigmas, released):
         told.append(sigmas)
-        return state_of(means, counts, second, sigmas, *rest)
+        return state_of(plan, sigmas, released)
 
     monkeypatch.setattr(dp_moments, "state_of", telling)
     joint_moments.fit_together(PARTS, plan, sums(plan))

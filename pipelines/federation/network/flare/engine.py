@@ -4,7 +4,7 @@ A round's payload goes to every client at once. Their answers come back sorted b
 shows within seconds that a client is lost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from threading import Thread
@@ -106,14 +106,31 @@ class NetworkEngine:
         Raises:
             Lost: As `call`.
         """
-        self.phase = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
+        phase = f"round {arguments['scalars']['round']}" if "scalars" in arguments else name
+        answers = self._ask(phase, name, dict.fromkeys(self.clients, arguments))
+        return sorted(answers.items())
+
+    def ask_each(self, name: str, arguments: Mapping[str, dict]) -> dict[str, dict]:
+        """Returns {client: answer} to a call that has arguments of its own for each client.
+
+        Args:
+            name: The published method of `client.Client`.
+            arguments: By client. One that is lost is not called.
+
+        Raises:
+            Lost: As `call`.
+        """
+        return self._ask(name, name, arguments)
+
+    def _ask(self, phase: str, name: str, arguments: Mapping[str, dict]) -> dict[str, dict]:
+        self.phase = phase
         calls = {}
-        for client in sorted(set(self.clients) - set(self.lost)):
-            calls[_in_thread(self._call_client, client, name, arguments)] = client
+        for client in sorted(set(arguments) - set(self.lost)):
+            calls[_in_thread(self._call_client, client, name, arguments[client])] = client
         answers = dict(self._gather(calls))
         if not answers:
             raise Lost("no client is left")
-        return sorted(answers.items())
+        return answers
 
     def _call_client(self, client: str, name: str, arguments: dict) -> dict:
         proxy = self.clients[client](timeout=self.settings.reply_timeout)

@@ -27,18 +27,18 @@ POLL = 0.5
 
 
 def write(
-    folder: Path, run: RunSpec, terms: dict, clients: list[str], settings: Federation
+    folder: Path, run: dict[str, str], terms: dict, clients: list[str], settings: Federation
 ) -> None:
     """Writes a job's folder: a description, a configuration for the server and one for clients.
 
     Args:
         folder: The new folder, whose name is the job's.
-        run: The run.
-        terms: The submitter's `RunSpec.terms`.
+        run: The run's name.
+        terms: What the submitter has for this run.
         clients: The clients that take part.
         settings: The parameters about the network.
     """
-    props = {names.RUN: run.names, names.TERMS: terms}
+    props = {names.RUN: run, names.TERMS: terms}
     fewest_clients = len(clients) if settings.on_loss == "fail" else 1
     controller = {
         "server_obj_id": "_server",
@@ -144,12 +144,7 @@ def read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:
     Raises:
         UserError: The run failed; in the server's words.
     """
-    if not (folder / names.HISTORY).exists():
-        why = "its server's log says why."
-        if (folder / names.FAILED).exists():
-            why = (folder / names.FAILED).read_text()
-        raise UserError(f"The federated run failed: {plain(why)}")
-    content = read_json(folder / names.HISTORY)
+    content = history(folder)
     lost = {plain(client): plain(why) for client, why in content["lost"].items()}
     cost = dict(content["cost"])
     if lost:
@@ -161,6 +156,23 @@ def read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:
             profile = params.profiles[run.dataset]
             handed_in[client] = exports.read(folder / names.SETS / client, profile)
     return NetworkRun(History(models, content["curves"], cost), content["spent"], handed_in)
+
+
+def history(folder: Path) -> dict:
+    """Returns the content of the history that a job's server left.
+
+    Args:
+        folder: The job's folder.
+
+    Raises:
+        UserError: The run failed; in the server's words.
+    """
+    if not (folder / names.HISTORY).exists():
+        why = "its server's log says why."
+        if (folder / names.FAILED).exists():
+            why = (folder / names.FAILED).read_text()
+        raise UserError(f"The federated run failed: {plain(why)}")
+    return read_json(folder / names.HISTORY)
 
 
 def _write_json(path: Path, content: dict) -> None:

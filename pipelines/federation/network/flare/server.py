@@ -27,6 +27,7 @@ from pipelines.federation.network.flare.names import (
 )
 from pipelines.federation.network.gate import (
     SPENT,
+    Bounds,
     Refused,
     check_card,
     check_scalars,
@@ -60,7 +61,7 @@ class Server:
         """Runs all rounds, and leaves either their history or the reason of a failure."""
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
         try:
-            _run(folder, collab.get_app_prop(RUN), collab.get_app_prop(TERMS))
+            self.lead(folder, collab.get_app_prop(RUN), collab.get_app_prop(TERMS))
         except (UserError, Lost) as error:
             # the submitter reads the sentence there
             write_text(folder / FAILED, str(error))
@@ -71,22 +72,23 @@ class Server:
             )
             raise
 
+    def lead(self, folder: Path, names: dict, terms: dict) -> None:
+        """Runs all rounds and writes models and history into the job's folder.
 
-def _run(folder: Path, names: dict, terms: dict) -> None:
-    """Runs all rounds and writes models and history into the job's folder.
+        Args:
+            folder: The job's folder at the server.
+            names: The run's name, as `RunSpec.names`.
+            terms: The submitter's `RunSpec.terms`.
+        """
+        params = config.load()
+        _run(folder, params, named(params, names), terms)
 
-    Args:
-        folder: The job's folder at the server.
-        names: The run's name, as `RunSpec.names`.
-        terms: The submitter's `RunSpec.terms`.
-    """
-    params = config.load()
-    run = named(params, names)
-    engine = _connect(params, run)
+
+def _run(folder: Path, params: Params, run: RunSpec, terms: dict) -> None:
+    """Runs all rounds of a run. Arguments are those of `Server.lead`."""
+    engine = connected(params, bounds(params, run))
     # 1. all sides have the same parameters
-    _agree("the submitter", terms, run.terms(params))
-    for client, answer in engine.ask("describe", names=names):
-        _agree(client, answer.get("terms"), run.terms(params))
+    agree(engine, "describe", run.names, terms, run.terms(params))
     # 2. the clients hand in their sets, where the server gathers them
     handed_in = _pool(params, run, engine) if server_gathers_sets(params, run) else {}
     sets = {client: export.images for client, export in handed_in.items()}
@@ -98,7 +100,7 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
         spent = {}
     else:
         pool = _as_message(sets) if shares_sets(run) else {}
-        engine.ask("begin", names=names, pool=pool)
+        engine.ask("begin", names=run.names, pool=pool)
         history = lead(params, run, list(engine.clients), engine, sets)
         _add_cost_of_sets(history, sets, len(pool))
         # a client that is lost after this has done its part
@@ -111,8 +113,12 @@ def _run(folder: Path, names: dict, terms: dict) -> None:
     write_json(folder / HISTORY, content)
 
 
-def _connect(params: Params, run: RunSpec) -> NetworkEngine:
+def connected(params: Params, ranges: Bounds) -> NetworkEngine:
     """Returns an engine of the run's clients that take part in this job.
+
+    Args:
+        params: The server's parameters.
+        ranges: The scalars that each client sends in each round, with their ranges.
 
     Raises:
         UserError: A client is missing and `on_loss` is `fail`, or all are missing.
@@ -125,7 +131,7 @@ def _connect(params: Params, run: RunSpec) -> NetworkEngine:
     present = {}
     for client in sorted(set(params.clients) - set(missing)):
         present[client] = proxies[client]
-    engine = NetworkEngine(present, settings, bounds(params, run))
+    engine = NetworkEngine(present, settings, ranges)
     engine.lost.update(dict.fromkeys(missing, "the start: it was not there"))
     return engine
 
@@ -191,6 +197,24 @@ def _spent(engine: NetworkEngine) -> dict[str, dict]:
             if figures:
                 spent[client] = figures
     return spent
+
+
+def agree(engine: NetworkEngine, call: str, names: dict, terms: object, ours: dict) -> None:
+    """Checks that the submitter and each client have the same parameters for a run.
+
+    Args:
+        engine: Reaches the clients.
+        call: The method of a client that returns its terms.
+        names: The run's name.
+        terms: The submitter's terms.
+        ours: The server's.
+
+    Raises:
+        UserError: A client or the submitter has other parameters.
+    """
+    _agree("the submitter", terms, ours)
+    for client, answer in engine.ask(call, names=names):
+        _agree(client, answer.get("terms"), ours)
 
 
 def _agree(who: str, theirs: object, ours: dict) -> None:

@@ -33,19 +33,36 @@ def run_over_network(params: Params, run: RunSpec) -> NetworkRun:
     Raises:
         UserError: They do not come together in time, one is lost, or the run fails.
     """
-    work = (WORK / "-".join(filter(None, [run.dataset, run.method, run.generator]))).resolve()
+    work = _work_of(run.names)
     if params.federation.mode == "local":
         kits, homes = lay_out(params, [run], work)
         with network(params, kits, homes, work) as local_network:
             return local_network.execute(run)
+    return _read(run_elsewhere(params, run.names, run.terms(params)), params, run)
+
+
+def run_elsewhere(params: Params, run: dict[str, str], terms: dict) -> Path:
+    """Runs a job whose server and clients run elsewhere, and returns the folder that the server left.
+
+    Args:
+        params: The submitter's parameters.
+        run: The run's name.
+        terms: The submitter's terms of it.
+
+    Raises:
+        UserError: No kit is named, or they do not come together in time.
+    """
     if KIT not in os.environ:
         raise UserError(
             f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up "
             "kit."
         )
-    kit = Path(os.environ[KIT])
-    folder = submit_run(params, run, run.terms(params), kit, work, lambda: None)
-    return _read(folder, params, run)
+    return submit_run(params, run, terms, Path(os.environ[KIT]), _work_of(run), lambda: None)
+
+
+def _work_of(run: dict[str, str]) -> Path:
+    """Returns the folder for the files of a run, by the run's name."""
+    return (WORK / "-".join(filter(None, run.values()))).resolve()
 
 
 class Network(NamedTuple):
@@ -74,7 +91,7 @@ class Network(NamedTuple):
             run: The run.
             terms: The submitter's terms of it.
         """
-        return submit_run(self.params, run, terms, self.kits / ADMIN, self.work, self.check)
+        return submit_run(self.params, run.names, terms, self.kits / ADMIN, self.work, self.check)
 
     def check(self) -> None:
         """Checks that the processes still run.
@@ -138,13 +155,18 @@ def network(params: Params, kits: Path, homes: dict[str, Path], work: Path) -> I
 
 
 def submit_run(
-    params: Params, run: RunSpec, terms: dict, kit: Path, work: Path, check: Callable[[], None]
+    params: Params,
+    run: dict[str, str],
+    terms: dict,
+    kit: Path,
+    work: Path,
+    check: Callable[[], None],
 ) -> Path:
     """Submits a run once all clients are there, waits for its end, and fetches the server's folder.
 
     Args:
         params: The submitter's parameters.
-        run: The run.
+        run: The run's name.
         terms: The submitter's terms of it.
         kit: The submitter's kit.
         work: The folder for the job.

@@ -1,0 +1,103 @@
+"""Says which joint release a job makes, and what all sides must have alike for it."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+from pipelines.config import Params
+from pipelines.config.generators import JOINT
+from pipelines.errors import UserError
+from pipelines.files import standard
+from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.privacy.secure_sums.roster import Roster
+from pipelines.synthesis.joint_release import JointRelease, groups
+
+# of a job's name, in the place of a federated method's
+METHOD = "joint_release"
+
+
+@dataclass(frozen=True)
+class JointRun:
+    """Names a joint release between machines.
+
+    Attributes:
+        dataset: The data set's name.
+        generator: The generator's name, one of `config.generators.JOINT`.
+    """
+
+    dataset: str
+    generator: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Returns the name as a message has it."""
+        return {"dataset": self.dataset, "method": METHOD, "generator": self.generator}
+
+    def planned(self, params: Params) -> JointRelease:
+        """Returns the release by the parameters of one side."""
+        (members,) = groups(params)
+        return JointRelease(params, self.dataset, self.generator, members)
+
+    def terms(self, params: Params) -> dict[str, str]:
+        """Returns {what all sides must have alike: a digest of it}.
+
+        It holds the budget, which all members have and every card states, and no record or place.
+
+        Raises:
+            UserError: The plan is impossible, or the roster is none.
+        """
+        planned = self.planned(params)
+        alike = {
+            "roster": roster_of(params).digest.hex(),
+            "budget": planned.budget,
+            "trust": asdict(planned.group),
+            "settings": params.generator(self.dataset, self.generator).model_dump(),
+            "profile": [planned.plan.space.shape, planned.plan.space.classes],
+        }
+        return {name: _digest(value) for name, value in alike.items()}
+
+
+def is_named(names: dict) -> bool:
+    """Returns whether a job's name is that of a joint release."""
+    return names.get("method") == METHOD
+
+
+def named(params: Params, names: dict) -> JointRun:
+    """Returns the joint release that a message names.
+
+    Raises:
+        UserError: These parameters know no such release between machines.
+    """
+    run = JointRun(str(names.get("dataset", "")), str(names.get("generator", "")))
+    generators = [name for name in params.synthesis.generators if name in JOINT]
+    known = {
+        "data set": (run.dataset, params.datasets),
+        "joint generator": (run.generator, generators),
+    }
+    for what, (value, allowed) in known.items():
+        if value not in allowed:
+            raise UserError(f"These parameters know no {what} {value!r}.")
+    if not params.federation.is_remote:
+        raise UserError(
+            "The 'mode' parameter of federation must be 'remote', with the engine 'nvflare', on "
+            f"each side of a joint release between machines. Got {params.federation.mode!r} and "
+            f"{params.federation.engine!r} instead. (params.yaml)"
+        )
+    return run
+
+
+def roster_of(params: Params) -> Roster:
+    """Returns the roster that all sides agreed on, from one side's parameters.
+
+    Raises:
+        UserError: A key is none, or two clients have the same.
+    """
+    keys = {name: bytes.fromhex(key) for name, key in params.federation.roster.items()}
+    try:
+        return Roster(keys)
+    except Refusal as refusal:
+        raise UserError(f"{refusal} (federation.roster, params.yaml)") from None
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(standard(value), sort_keys=True).encode()).hexdigest()[:16]

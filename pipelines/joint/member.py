@@ -1,0 +1,203 @@
+"""Does a client's part of a joint release between machines, whatever carries the messages.
+
+Released: the client's sums over its records with its share of the noise, under the masks of a secure
+sum. **Sensitivity** and **noise** are those of the generator's plan (`synthesis.joint_moments`), by
+the client's own parameters. **Neighbours**: one record of this client is added or removed.
+**Accounted**: the client's ledger enters the whole release before the first message of a sum leaves
+(`begin`). Whatever the server does then, nothing beside it leaves.
+
+The server may be dishonest. It chooses the name of a release, says the totals, and may send anything.
+A wrong total spoils the generator, and costs no privacy: the second sum has sensitivity 1 around any
+means. Vectors are drawn once for each sum. A client process that dies knows nothing of its release any
+more, so that it refuses all further steps, and another attempt is charged.
+"""
+
+import os
+import secrets
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipelines import releases
+from pipelines.config import Params
+from pipelines.datasets import shards
+from pipelines.errors import UserError
+from pipelines.federation.network.client import LOCAL
+from pipelines.federation.network.gate import LONGEST, Refused, plain
+from pipelines.joint.joint_run import JointRun, roster_of
+from pipelines.privacy.secure_sums import signing_key
+from pipelines.privacy.secure_sums.client import Client
+from pipelines.privacy.secure_sums.journal import Volatile
+from pipelines.privacy.secure_sums.messages import Message
+from pipelines.privacy.secure_sums.noise_shares import noisy
+from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.synthesis import joint_apart
+
+
+class Member:
+    """Holds one client's part of one joint release. Nothing is spent before `begin`.
+
+    Args:
+        params: The client's own parameters.
+        run: The release that the server named.
+        client: The client's name.
+
+    Raises:
+        UserError: These parameters, the client's key, its records or its ledger do not allow it.
+    """
+
+    def __init__(self, params: Params, run: JointRun, client: str):
+        self.planned = run.planned(params)
+        if LOCAL not in os.environ and self.planned.statement.guarantee != "formal":
+            raise UserError(
+                "This release would have no formal guarantee: it is made with nobody else."
+            )
+        self.client = client
+        self.source = self.planned.source(client)
+        self.roster = roster_of(params)
+        self.records = shards.read(run.dataset, client, "train", params.profiles[run.dataset])
+        self.ledger = releases.ledger_of(params, run.dataset, client)
+        # a new word each time: what an earlier attempt sent cannot be taken back
+        self.attempt = secrets.token_hex(16)
+        self.entry = joint_apart.entry(self.planned, client, self.records, self.attempt)
+        try:
+            self.identity = signing_key.read(client)
+            place = self.roster.position(client)
+        except Refusal as refusal:
+            raise UserError(str(refusal)) from None
+        if self.roster.keys[place] != self.identity.public:
+            raise UserError(
+                f"The roster has another key for {client} than {signing_key.path_of(client)}."
+            )
+        with releases.as_user_error():
+            self.ledger.check(self.entry)
+        self.name: str | None = None
+        self.released: list[np.ndarray] = []
+        self._round: Client | None = None
+
+    def begin(self, name: str) -> str:
+        """Enters the release in the client's ledger, as one that was made.
+
+        Args:
+            name: The release's name in the sums, of the server's choice.
+
+        Returns:
+            The public name of the release in this ledger, for the cards.
+
+        Raises:
+            Refused: The release has begun, or its name is none.
+            UserError: The ledger refuses. Then nothing was spent.
+        """
+        if self.name is not None:
+            raise Refused("this release has begun: another one needs a job of its own")
+        if not isinstance(name, str) or not name or len(name) > LONGEST:
+            raise Refused("a release needs a name")
+        releases.enter_as_made(self.ledger, self.entry)
+        self.name = name
+        planned = self.planned
+        return releases.public_name(
+            planned.params, planned.dataset, self.client, self.entry.fingerprint
+        )
+
+    def answer(self, number: int, arrays: dict, scalars: dict) -> Message:
+        """Answers one step of one sum.
+
+        Args:
+            number: Which sum of the release it is, from 0 on.
+            arrays: Of the server's message.
+            scalars: Of the server's message.
+
+        Raises:
+            Refused: The step is not the next one, or fails a check of the protocol.
+        """
+        if self.name is None or number != len(self.released):
+            raise Refused("this step is of no sum that this client makes now")
+        try:
+            if self._round is None:
+                self._round = self._new_round(number)
+            return self._round.answer(message_of(arrays, scalars))
+        except Refusal as refusal:
+            raise Refused(str(refusal)) from None
+
+    def take(self, number: int, total: np.ndarray) -> None:
+        """Takes the total of a sum, which the server saw.
+
+        Args:
+            number: Which sum it is.
+            total: int64 of the sum's shape, in lattice steps.
+
+        Raises:
+            Refused: This client has not masked a vector for it, or the total is none.
+        """
+        if self._round is None or number != len(self.released):
+            raise Refused("this total is of no sum that this client makes now")
+        shape = self._shapes[number]
+        usual = isinstance(total, np.ndarray) and total.dtype == np.int64 and total.shape == shape
+        if not usual:
+            raise Refused(f"a total must be int64, {shape}")
+        self._round.leave()
+        self._round = None
+        self.released.append(total / self.planned.plan.shares.scale)
+
+    def finish(self, together: dict[str, str]) -> None:
+        """Makes the generator's state of both totals, and stores it beside the ledger.
+
+        Args:
+            together: The public name of the release in the ledger of every client.
+
+        Raises:
+            Refused: A sum is missing, or the names are not those of the roster.
+        """
+        if len(self.released) < len(self._shapes):
+            raise Refused("a sum is missing")
+        usual = isinstance(together, dict) and set(together) == set(self.roster.names)
+        if not usual or not all(map(_is_name, together.values())):
+            raise Refused("the names of the release are not those of this roster")
+        state = self.planned.module.joint_state(self.planned.plan, self.released)
+        joint_apart.save(self.planned, self.client, self.entry, state, dict(together), self.attempt)
+
+    @property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        return self.planned.module.sum_shapes(self.planned.plan)
+
+    def _new_round(self, number: int) -> Client:
+        """Returns this client in the round of a sum, for which it has drawn nothing yet."""
+        plan = self.planned.plan
+        length = int(np.prod(self._shapes[number]))
+        return Client(
+            name=self.client,
+            identity=self.identity,
+            terms=plan.shares.terms(self.name, number, self.roster, length),
+            vector=partial(self._vector, number),
+            journal=Volatile(),
+        )
+
+    def _vector(self, number: int) -> np.ndarray:
+        """Returns this client's sum over its records with its share of the noise, int64 [n]."""
+        plan = self.planned.plan
+        total = self.planned.module.next_sum(self.records, plan, plan.shares.scale, self.released)
+        return noisy(total.ravel(), plan.shares, number, noise=self.source)
+
+
+def message_of(arrays: Any, scalars: Any) -> Message:
+    """Returns a message of another member, whose parts have the kinds that the protocol has.
+
+    Raises:
+        Refused: They have not.
+    """
+    usual = isinstance(arrays, dict) and isinstance(scalars, dict)
+    usual = usual and all(map(_is_integers, arrays.values()))
+    usual = usual and all(type(value) in (int, str) for value in scalars.values())
+    if not usual:
+        raise Refused("the message is none of a secure sum")
+    return Message(arrays, scalars)
+
+
+def _is_integers(array: object) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "iu"
+
+
+def _is_name(text: object) -> bool:
+    """Returns whether this may be a public name of a release: a card shows it."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST and plain(text) == text
