@@ -16,6 +16,8 @@ from unittest import mock
 import numpy as np
 import parameter_files
 
+from pipelines.config.dp import DP_BASELINES
+
 ROOT = Path(__file__).resolve().parents[1]
 CANARY = b"PRIVATE-CANARY"
 BIN = Path(sys.executable).parent
@@ -155,7 +157,7 @@ def tiny(params: dict) -> None:
     params["baselines"]["single"]["steps"] = 20
     params["meta"]["warm_start"]["steps"] = 20
     params["dp_baselines"] = plain["dp_baselines"]
-    for algorithm in params["dp_baselines"]["algorithms"]:
+    for algorithm in DP_BASELINES:
         params["dp_baselines"][algorithm]["rounds"] = 2
     params["dp_baselines"]["algorithms"] = ["dpsgd"]
     params["dp_baselines"]["dpsgd_warm"]["warm_start"].update(images=60, epochs=2)
