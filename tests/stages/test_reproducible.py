@@ -35,8 +35,8 @@ def prepared(project, noise: str):
     project.edit(
         lambda params: params["synthesis"].update(generators=["datalens", "dp_moments", "gan"])
     )
-    project.stage("prepare", "--dataset", "own")
-    project.stage("partition", "--dataset", "own")
+    project.here("prepare", "--dataset", "own")
+    project.here("partition", "--dataset", "own")
     return project
 
 
