@@ -58,6 +58,15 @@ def made(checkout: Path, path: Path) -> Apart:
     return Apart(whole, folders.pop("server"), folders)
 
 
+def copied(federation: Apart, path: Path) -> Apart:
+    """Copies all folders of a federation."""
+    folders = {"whole": federation.whole, "server": federation.server, **federation.homes}
+    for name, project in folders.items():
+        shutil.copytree(project.path, path / name)
+        folders[name] = Project(path / name)
+    return Apart(folders.pop("whole"), folders.pop("server"), folders)
+
+
 def _together(params: dict) -> None:
     params["clients"] = {client: {"epsilon": EPSILON} for client in CLIENTS}
     params["partition"].update(clients=list(CLIENTS), small=None)

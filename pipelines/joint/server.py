@@ -10,7 +10,7 @@ from pipelines.federation.network.flare import server
 from pipelines.federation.network.flare.names import HISTORY
 from pipelines.federation.network.flare.server import agree, connected
 from pipelines.files import write_json
-from pipelines.joint import joint_run, leading
+from pipelines.joint import coordinator, joint_run
 from pipelines.joint.joint_run import JointRun, roster_of
 
 
@@ -41,7 +41,7 @@ def _release(folder: Path, params: Params, run: JointRun, terms: dict) -> None:
     roster = roster_of(params)
     if set(roster.names) != set(params.clients):
         raise UserError("The clients of the server's params.yaml must be those of its roster.")
-    traffic = leading.release(run.planned(params), run.names, roster, engine.ask_each)
+    traffic = coordinator.release(run.planned(params), run.names, roster, engine.ask_each)
     content = {
         "bytes_up": traffic.up,
         "bytes_down": traffic.down,

@@ -5,7 +5,7 @@ from mutants.mutant import TESTS, Mutant
 SUMS = "pipelines/privacy/secure_sums"
 TESTS_OF_SUMS = f"{TESTS}/privacy/secure_sums"
 JOINT = "pipelines/joint"
-TESTS_OF_JOINT = f"{TESTS}/joint/test_release.py"
+TESTS_OF_JOINT = f"{TESTS}/joint"
 
 MUTANTS = [
     Mutant(
@@ -196,21 +196,21 @@ MUTANTS = [
         f"{JOINT}/member.py",
         "        releases.enter_as_made(self.ledger, self.entry)\n",
         "",
-        f"{TESTS_OF_JOINT}::test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
+        f"{TESTS_OF_JOINT}/test_coordinator.py::test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
     ),
     Mutant(
         "a second attempt between machines under the charge of the first",
         f"{JOINT}/member.py",
         "self.attempt = secrets.token_hex(16)",
         'self.attempt = "0" * 32',
-        f"{TESTS_OF_JOINT}::test_another_attempt_is_charged_and_the_last_one_counts",
+        f"{TESTS_OF_JOINT}/test_stored.py::test_another_attempt_is_charged_and_the_last_one_counts",
     ),
     Mutant(
         "ledgers that are charged before all were asked",
         f"{JOINT}/member.py",
         "            self.ledger.check(self.entry)\n",
         "            pass\n",
-        f"{TESTS_OF_JOINT}::"
+        f"{TESTS_OF_JOINT}/test_coordinator.py::"
         "test_a_ledger_that_refuses_stops_the_release_before_any_ledger_is_charged",
     ),
     Mutant(
@@ -218,20 +218,20 @@ MUTANTS = [
         f"{JOINT}/member.py",
         'self.planned.statement.guarantee != "formal"',
         "False",
-        f"{TESTS_OF_JOINT}::test_a_release_without_a_guarantee_is_made_with_nobody",
+        f"{TESTS_OF_JOINT}/test_member.py::test_a_release_without_a_guarantee_is_made_with_nobody",
     ),
     Mutant(
         "a roster that is not held against the client's own key",
         f"{JOINT}/member.py",
         "self.roster.keys[place] != self.identity.public",
         "False",
-        f"{TESTS_OF_JOINT}::test_a_key_that_is_not_the_rosters_is_refused",
+        f"{TESTS_OF_JOINT}/test_member.py::test_a_key_that_is_not_the_rosters_is_refused",
     ),
     Mutant(
         "a card whose partners' ledgers nobody need have",
         "pipelines/guard/provenance.py",
         "if is_export and not known and client in elsewhere:",
         "if is_export:",
-        f"{TESTS_OF_JOINT}::test_the_guard_asks_the_ledger_that_is_here",
+        f"{TESTS_OF_JOINT}/test_stored.py::test_the_guard_asks_the_ledger_that_is_here",
     ),
 ]

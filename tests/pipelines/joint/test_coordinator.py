@@ -1,0 +1,145 @@
+"""Tests whole joint releases between machines, without a network."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from apart import CLIENTS, EPSILON, GENERATOR
+from joint_federation import GARBAGE, RUN
+
+from pipelines import config, paths
+from pipelines.datasets import shards
+from pipelines.errors import UserError
+from pipelines.federation.network.client import LOCAL
+from pipelines.files import read_arrays
+from pipelines.joint import coordinator, joint_run
+from pipelines.privacy.secure_sums.messages import Step
+from stages import joint_release as stage
+
+
+def state(project, client: str) -> dict[str, np.ndarray]:
+    place = project.path / paths.joint("own") / GENERATOR / client
+    return read_arrays(place / "generator.safetensors")
+
+
+def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(federation):
+    traffic = federation.release()
+    assert federation.charged() == dict.fromkeys(CLIENTS, 1)
+    assert federation.told.count("step_together") == 10
+    cards = {client: federation.export(client) for client in CLIENTS}
+    states = [state(federation.apart.homes[client], client) for client in CLIENTS]
+    for client, card in cards.items():
+        assert card["privacy"]["epsilon"] == EPSILON
+        assert card["privacy"]["guarantee"] == "formal"
+        assert "at most 1 of the 3 clients" in card["privacy"]["statement"]
+        assert card["together"] == cards["c0"]["together"]
+        assert card["together"][client] == card["release"]
+        (entry,) = [line for line in federation.entered(client) if line["event"] == "open"]
+        assert entry["parameters"]["client"] == client
+    assert len(set(cards["c0"]["together"].values())) == 3
+    for name, value in states[0].items():
+        assert all(np.array_equal(other[name], value) for other in states[1:])
+    # the masked vectors alone have 8 bytes for each released number
+    numbers = entry["parameters"]["released_numbers"]
+    assert traffic.up > 3 * 8 * numbers and traffic.down > 3 * 8 * numbers
+
+
+def test_with_noise_for_tests_it_is_the_release_of_one_process_to_the_last_bit(federation):
+    federation.monkeypatch.setenv(LOCAL, "1")
+    federation.apart.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
+    federation.apart.whole.edit(lambda params: params["federation"].update(engine="inprocess"))
+    federation.release()
+    with federation.home("c1") as params:
+        stage.run(params, "own")
+    with contextlib.chdir(federation.apart.whole.path):
+        stage.run(config.load(), "own")
+    together = state(federation.apart.whole, "c1")
+    for name, value in state(federation.apart.homes["c1"], "c1").items():
+        np.testing.assert_array_equal(value, together[name])
+
+
+def test_the_total_of_a_sum_is_that_of_all_records_without_noise(federation, monkeypatch):
+    """A negative control of the test above: one client's records more are seen in the totals."""
+    federation.monkeypatch.setenv(LOCAL, "1")
+    infinite = {client: {"epsilon": float("inf")} for client in CLIENTS}
+    federation.apart.whole.edit(lambda params: params.update(clients=infinite))
+    federation.apart.server.edit(lambda params: params.update(clients=infinite))
+    for client, home in federation.apart.homes.items():
+        home.edit(lambda params, client=client: params.update(clients={client: infinite[client]}))
+    totals = []
+
+    def keep(name, client, arguments):
+        if name == "take_together" and client == "c0":
+            totals.append(arguments["total"])
+        return arguments
+
+    federation.between = keep
+    federation.release()
+    params = config.load()
+    planned = RUN.planned(params)
+    with contextlib.chdir(federation.apart.whole.path):
+        records = [shards.read("own", client, "train") for client in CLIENTS]
+    scale = planned.plan.shares.scale
+    released = []
+    for total in totals:
+        expected = sum(
+            planned.module.next_sum(shard, planned.plan, scale, released) for shard in records
+        )
+        assert np.array_equal(total, expected)
+        released.append(total / scale)
+    assert len(totals) == 2
+
+
+def test_a_ledger_that_refuses_stops_the_release_before_any_ledger_is_charged(federation):
+    capped = {"c2": {"epsilon": EPSILON, "lifetime_epsilon": 1.0}}
+    federation.apart.homes["c2"].edit(lambda params: params.update(clients=capped))
+    with pytest.raises(UserError, match=r"c2 was lost \(ready_together\): its own parameters"):
+        federation.release()
+    assert federation.charged() == dict.fromkeys(CLIENTS, 0)
+    assert "begin_together" not in federation.told
+
+
+def test_a_client_that_is_not_there_stops_it_before_any_ledger_is_charged(federation):
+    federation.between = lambda name, client, given: None if client == "c1" else given
+    with pytest.raises(UserError, match="needs all its clients, and c1 left"):
+        federation.release()
+    assert federation.charged() == dict.fromkeys(CLIENTS, 0)
+
+
+@pytest.mark.parametrize("step", list(Step))
+def test_a_client_that_falls_silent_ends_it_without_a_sum(federation, step):
+    def silent(name, client, arguments):
+        now = arguments.get("scalars", {}).get("step")
+        return None if client == "c1" and now == step else arguments
+
+    federation.between = silent
+    with pytest.raises(UserError, match=r"no sum: 2 of 3 clients are left .*'c1', step"):
+        federation.release()
+    # what was sent cannot be taken back
+    assert federation.charged() == dict.fromkeys(CLIENTS, 1)
+
+
+def test_a_server_that_tells_clients_different_names_gets_no_sum(federation):
+    def two_names(name, client, arguments):
+        if name == "begin_together" and client == "c2":
+            return {"release": "another release"}
+        return arguments
+
+    federation.between = two_names
+    with pytest.raises(UserError, match=r"c2 was lost .* The message is of other terms"):
+        federation.release()
+
+
+@pytest.mark.parametrize("message", GARBAGE)
+def test_garbage_of_clients_ends_the_release_in_a_sentence(federation, message):
+    params = config.load()
+
+    def ask(name, arguments):
+        answer = message if name == "step_together" else {"name": "a"}
+        return dict.fromkeys(arguments, answer)
+
+    with pytest.raises(UserError, match=r"no sum: 0 of 3 .* the message is none of a secure sum"):
+        coordinator.release(RUN.planned(params), RUN.names, joint_run.roster_of(params), ask)

@@ -1,0 +1,96 @@
+"""Tests where a client finds what it released with others on other machines."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from apart import CLIENTS, GENERATOR
+
+from pipelines import config, paths, releases
+from pipelines.datasets import shards
+from pipelines.errors import UserError
+from pipelines.files import read_json, write_json
+from pipelines.guard import provenance
+from stages import joint_release as stage
+from stages import train_generator
+
+
+def test_another_attempt_is_charged_and_the_last_one_counts(federation):
+    federation.release()
+    first = federation.export("c0")
+    federation.release()
+    second = federation.export("c0")
+    assert federation.charged() == dict.fromkeys(CLIENTS, 2)
+    assert first["release"] != second["release"]
+    last = [line for line in federation.entered("c0") if line["event"] == "open"][-1]
+    with federation.home("c0") as params:
+        known = releases.closed_by_public_name(params, "own", "c0")
+    assert known[second["release"]]["fingerprint"] == last["fingerprint"]
+
+
+def test_before_the_release_the_stage_says_what_makes_it(federation):
+    with federation.home("c0") as params, pytest.raises(UserError) as refusal:
+        stage.run(params, "own")
+    assert "c0 has made no joint_moments with the others of its roster" in str(refusal.value)
+    assert "`python -m pipelines.joint --dataset own`" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda params: params["clients"]["c0"].update(epsilon=2.0),
+        lambda params: params["privacy"].update(trust="none"),
+        lambda params: params.update(seed=17),
+    ],
+)
+def test_a_release_under_other_parameters_is_another_one(federation, change):
+    federation.release()
+    federation.apart.homes["c0"].edit(change)
+    with (
+        federation.home("c0") as params,
+        pytest.raises(UserError, match="has made no joint_moments"),
+    ):
+        stage.run(params, "own")
+
+
+def test_a_release_of_other_records_is_another_one(federation):
+    federation.release()
+    with federation.home("c0") as params:
+        shard = shards.read("own", "c0", "train")
+        place = paths.shards("own") / "c0/train.npz"
+        content = dict(np.load(place))
+        content["images"] = 255 - content["images"]
+        np.savez(place, **content)
+        assert not np.array_equal(shards.read("own", "c0", "train").images, shard.images)
+        with pytest.raises(UserError, match="has made no joint_moments"):
+            stage.run(params, "own")
+
+
+def test_a_damaged_list_of_names_is_named(federation):
+    federation.release()
+    with federation.home("c0") as params:
+        stage.run(params, "own")
+        file = paths.joint("own") / GENERATOR / "c0/release.json"
+        write_json(file, {**read_json(file), "together": ["c0"]})
+        with pytest.raises(UserError, match="names no releases of clients"):
+            train_generator.run(params, "own", "c0", GENERATOR)
+
+
+def test_the_guard_asks_the_ledger_that_is_here(federation):
+    federation.release()
+    federation.export("c0")
+    with federation.home("c0") as params:
+        place = paths.synthetic("own", "c0", GENERATOR)
+        assert not problems(params, place)
+        card = read_json(place / "card.json")
+        forged = {"release": "f" * 32, "together": {**card["together"], "c0": "f" * 32}}
+        write_json(place / "card.json", {**card, **forged})
+        assert any(
+            "names a release that is not entered" in told for told in problems(params, place)
+        )
+
+
+def problems(params: config.Params, place) -> list[str]:
+    card = read_json(place / "card.json")
+    return list(provenance._held_against_the_ledgers(params, str(place), card))
