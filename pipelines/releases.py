@@ -274,6 +274,15 @@ def _check_store(store: Path, was_made: bool) -> None:
             f"This release was made before, but its stored result {store} is gone. Bring it back, "
             "or change the seed: that is a new release, and is charged."
         )
+    check_place(store)
+
+
+def check_place(store: Path) -> None:
+    """Refuses a place in the store to which no result of this checkout can be moved as a whole.
+
+    Raises:
+        LedgerError: The ledgers lie on another file system.
+    """
     near = next(place for place in store.parents if place.exists())
     if near.stat().st_dev != Path().stat().st_dev:
         raise LedgerError(

@@ -5,7 +5,7 @@ fits generators. Neither of them knows of the other.
 
 joint_run    which release it is, and what all sides must have alike
 member       a client's part: its ledger, its vectors and its store
-coordinator  the server's part: a secure sum after the other
+coordinator  the server's part: one secure sum after the other
 client       the client's side of all NVFlare jobs
 server       the server's side of all NVFlare jobs
 __main__     the submitter's command

@@ -55,7 +55,7 @@ def _run(dataset: str, generator: str) -> None:
     print(
         f"{dataset}/{generator}: {members} made it together in {history['seconds']:.0f} s; up from "
         f"all of them {amount(history['bytes_up'])}, down {amount(history['bytes_down'])}. "
-        f"Each of them goes on with `dvc repro joint_release@{dataset}` and what follows from it."
+        f"Each of them goes on with `dvc repro --force joint_release@{dataset}`."
     )
 
 

@@ -26,6 +26,17 @@ class Client(client.Client):
 
     @collab.publish
     @answer_or_refusal
+    def begin(self, names: dict, pool: dict) -> dict:
+        """Makes the client ready for the rounds of a method, in a job that is no joint release.
+
+        Arguments are those of the class above.
+        """
+        if self.member:
+            raise Refused("this job is a joint release: a run needs a job of its own")
+        return super().begin(names, pool)
+
+    @collab.publish
+    @answer_or_refusal
     def describe_together(self, names: dict) -> dict:
         """Returns {"terms": digests of what all sides of a joint release must have alike}."""
         params = config.load()
@@ -100,7 +111,7 @@ class Client(client.Client):
         """
         with self.lock:
             self._joined().finish(together)
-        log.info("the joint release is stored: `dvc repro` goes on with it")
+        log.info("the joint release is stored: `dvc repro --force joint_release@..` takes it")
         return {}
 
     def _joined(self) -> Member:

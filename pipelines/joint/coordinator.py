@@ -1,6 +1,6 @@
 """Leads a joint release between machines: the server sees masked vectors, and then their sums."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pipelines.errors import UserError
 from pipelines.federation.network.gate import Refused
-from pipelines.joint.member import message_of
+from pipelines.joint.member import checked_name, message_of
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
@@ -47,32 +47,51 @@ def release(planned: JointRelease, names: dict, roster: Roster, ask: Ask) -> Tra
         What went through.
 
     Raises:
-        UserError: There is no sum, and why.
+        UserError: A client is missing or sent a name that is none, or there is no sum.
     """
-    everyone = roster.names
     traffic = Traffic()
     # 1. every ledger is asked, then every ledger enters it
-    ready = ask("ready_together", _alike(everyone, names=names))
-    absent = sorted(set(everyone) - set(ready))
-    if absent:
-        raise UserError(f"A joint release needs all its clients, and {', '.join(absent)} left.")
+    _of_all("ready_together", roster, ask, names=names)
     name = planned.new_name()
-    begun = ask("begin_together", _alike(everyone, release=name))
-    together = {client: answer.get("name") for client, answer in begun.items()}
+    together = {}
+    for client, answer in _of_all("begin_together", roster, ask, release=name).items():
+        together[client] = _name(client, answer)
     # 2. one sum after the other, each of which the clients take before the next
     for number, shape in enumerate(planned.module.sum_shapes(planned.plan)):
         terms = planned.plan.shares.terms(name, number, roster, int(np.prod(shape)))
         total = _total(Server(terms), number, ask, traffic).reshape(shape)
-        ask("take_together", _alike(everyone, number=number, total=total))
-        traffic.down += total.nbytes * len(everyone)
+        _of_all("take_together", roster, ask, number=number, total=total)
+        traffic.down += total.nbytes * len(roster)
     # 3. every client stores the generator
-    ask("finish_together", _alike(everyone, together=together))
+    _of_all("finish_together", roster, ask, together=together)
     return traffic
 
 
-def _alike(clients: Iterable[str], **arguments: Any) -> dict[str, dict]:
-    """Returns the same arguments for each client."""
-    return dict.fromkeys(clients, arguments)
+def _of_all(call: str, roster: Roster, ask: Ask, **arguments: Any) -> Mapping[str, dict]:
+    """Returns every client's answer to a call with the same arguments.
+
+    Raises:
+        UserError: A client did not answer.
+    """
+    answers = ask(call, dict.fromkeys(roster.names, arguments))
+    absent = sorted(set(roster.names) - set(answers))
+    if absent:
+        raise UserError(
+            f"A joint release needs all its clients, and {', '.join(absent)} left ({call})."
+        )
+    return answers
+
+
+def _name(client: str, answer: dict) -> str:
+    """Returns the public name of the release in a client's ledger.
+
+    Raises:
+        UserError: It is none.
+    """
+    try:
+        return checked_name(client, answer.get("name"))
+    except Refused as refused:
+        raise UserError(f"A joint release cannot go on: {refused}.") from None
 
 
 def _total(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarray:

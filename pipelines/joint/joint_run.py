@@ -4,6 +4,8 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from pipelines.config import Params
 from pipelines.config.generators import JOINT
 from pipelines.errors import UserError
@@ -47,12 +49,19 @@ class JointRun:
             UserError: The plan is impossible, or the roster is none.
         """
         planned = self.planned(params)
+        roster = roster_of(params)
+        sums = []
+        for number, shape in enumerate(planned.module.sum_shapes(planned.plan)):
+            terms = planned.plan.shares.terms("", number, roster, int(np.prod(shape)))
+            sums.append(terms.digest.hex())
         alike = {
-            "roster": roster_of(params).digest.hex(),
+            "roster": roster.digest.hex(),
             "budget": planned.budget,
             "trust": asdict(planned.group),
             "settings": params.generator(self.dataset, self.generator).model_dump(),
             "profile": [planned.plan.space.shape, planned.plan.space.classes],
+            # the noise to its last bit, and the code
+            "sums": [planned.module.VERSION, *sums],
         }
         return {name: _digest(value) for name, value in alike.items()}
 

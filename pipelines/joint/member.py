@@ -13,6 +13,7 @@ more, so that it refuses all further steps, and another attempt is charged.
 """
 
 import os
+import re
 import secrets
 from functools import partial
 from typing import Any
@@ -33,6 +34,9 @@ from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.noise_shares import noisy
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.synthesis import joint_apart
+
+# as `releases.closed_by_public_name` makes them
+PUBLIC_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class Member:
@@ -72,7 +76,9 @@ class Member:
             )
         with releases.as_user_error():
             self.ledger.check(self.entry)
+            releases.check_place(joint_apart.place(self.planned, client, self.entry))
         self.name: str | None = None
+        self.public_name = ""
         self.released: list[np.ndarray] = []
         self._round: Client | None = None
 
@@ -96,9 +102,10 @@ class Member:
         releases.enter_as_made(self.ledger, self.entry)
         self.name = name
         planned = self.planned
-        return releases.public_name(
+        self.public_name = releases.public_name(
             planned.params, planned.dataset, self.client, self.entry.fingerprint
         )
+        return self.public_name
 
     def answer(self, number: int, arrays: dict, scalars: dict) -> Message:
         """Answers one step of one sum.
@@ -128,15 +135,15 @@ class Member:
             total: int64 of the sum's shape, in lattice steps.
 
         Raises:
-            Refused: This client has not masked a vector for it, or the total is none.
+            Refused: This client has not come to the end of its round, or the total is none.
         """
-        if self._round is None or number != len(self.released):
-            raise Refused("this total is of no sum that this client makes now")
+        has_ended = self._round is not None and self._round.done
+        if not has_ended or number != len(self.released):
+            raise Refused("this total is of no sum that this client has made")
         shape = self._shapes[number]
         usual = isinstance(total, np.ndarray) and total.dtype == np.int64 and total.shape == shape
         if not usual:
             raise Refused(f"a total must be int64, {shape}")
-        self._round.leave()
         self._round = None
         self.released.append(total / self.planned.plan.shares.scale)
 
@@ -152,8 +159,10 @@ class Member:
         if len(self.released) < len(self._shapes):
             raise Refused("a sum is missing")
         usual = isinstance(together, dict) and set(together) == set(self.roster.names)
-        if not usual or not all(map(_is_name, together.values())):
+        if not usual or together[self.client] != self.public_name:
             raise Refused("the names of the release are not those of this roster")
+        for partner, name in together.items():
+            checked_name(partner, name)
         state = self.planned.module.joint_state(self.planned.plan, self.released)
         joint_apart.save(self.planned, self.client, self.entry, state, dict(together), self.attempt)
 
@@ -198,6 +207,12 @@ def _is_integers(array: object) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind in "iu"
 
 
-def _is_name(text: object) -> bool:
-    """Returns whether this may be a public name of a release: a card shows it."""
-    return isinstance(text, str) and 0 < len(text) <= LONGEST and plain(text) == text
+def checked_name(client: str, name: object) -> str:
+    """Returns the public name of a release in a client's ledger, which cards show.
+
+    Raises:
+        Refused: It is none.
+    """
+    if not isinstance(name, str) or not PUBLIC_NAME.fullmatch(name):
+        raise Refused(f"the name of the release in the ledger of {plain(client)} is none")
+    return name

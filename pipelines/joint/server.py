@@ -36,7 +36,9 @@ def _release(folder: Path, params: Params, run: JointRun, terms: dict) -> None:
         terms: The submitter's terms of it.
     """
     began = time.monotonic()
-    engine = connected(params, {})
+    # nobody may drop out, so that whoever is lost ends the release with the reason
+    federation = params.federation.model_copy(update={"on_loss": "fail"})
+    engine = connected(params.model_copy(update={"federation": federation}), {})
     agree(engine, "describe_together", run.names, terms, run.terms(params))
     roster = roster_of(params)
     if set(roster.names) != set(params.clients):

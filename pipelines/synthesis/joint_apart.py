@@ -1,8 +1,8 @@
 """Keeps a joint release at one client whose partners are on other machines.
 
 The client enters the release in its ledger before it sends anything, and knows no other client's
-records. So the ledger names its own records, with a random word: each attempt is charged, because
-nothing that was sent can be taken back. The result lies in the ledger's store, where the stage
+records. So the ledger names its own records and the roster, with a random word: each attempt is
+charged, because nothing that was sent can be taken back. The result lies in the ledger's store, where the stage
 `joint_release` finds it.
 """
 
@@ -31,7 +31,13 @@ def entry(planned: JointRelease, client: str, records: Images, attempt: str) -> 
         records: The training part of its shard.
         attempt: A random word, new for each attempt.
     """
-    return planned.entry(client, _data(records, attempt))
+    return planned.entry(client, _data(planned, records, attempt))
+
+
+def place(planned: JointRelease, client: str, entered: Release) -> Path:
+    """Returns where the result of a release is stored, or will be."""
+    ledger = releases.ledger_of(planned.params, planned.dataset, client)
+    return _store(ledger, client, entered)
 
 
 def save(
@@ -52,11 +58,11 @@ def save(
         together: The public name of the release in the ledger of every client.
         attempt: The random word of `entry`.
     """
-    ledger = releases.ledger_of(planned.params, planned.dataset, client)
-    store = _store(ledger, client, entered)
+    store = place(planned, client, entered)
     names = {client: entered.fingerprint}
     with new_folder(store) as folder:
-        release.save_part(folder, state, planned.plan, names, together, attempt)
+        among = {"together": together, "attempt": attempt}
+        release.save_joint(folder, state, planned.plan, names, among)
         durable.flush_files(folder)
     durable.flush_folder(store.parent)
     return store
@@ -100,7 +106,7 @@ def _last(planned: JointRelease, client: str, records: Images) -> Path | None:
         known = planned.entry(client, entered["data"])
         if known.is_in(entered):
             store = _store(ledger, client, replace(known, recorded=entered["fingerprint"]))
-            if store.exists() and entered["data"] == _data(records, _attempt(store)):
+            if store.exists() and entered["data"] == _data(planned, records, _attempt(store)):
                 return store
     return None
 
@@ -114,6 +120,9 @@ def _attempt(store: Path) -> str:
     return str(read_json(store / "release.json").get("attempt", ""))
 
 
-def _data(records: Images, attempt: str) -> str:
-    """Returns the hash of the client's records and of the attempt, for the ledger."""
-    return releases.digest_of_all([releases.digest(records), attempt])
+def _data(planned: JointRelease, records: Images, attempt: str) -> str:
+    """Returns the hash of the client's records, its partners and the attempt, for the ledger."""
+    partners = []
+    for name, key in sorted(planned.params.federation.roster.items()):
+        partners.append(f"{name} {key} ")
+    return releases.digest_of_all([*partners, releases.digest(records), attempt])

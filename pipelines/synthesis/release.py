@@ -135,7 +135,11 @@ def save(folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprint: st
 
 
 def save_joint(
-    folder: Path, state: dict[str, np.ndarray], plan: Plan, fingerprints: dict[str, str]
+    folder: Path,
+    state: dict[str, np.ndarray],
+    plan: Plan,
+    fingerprints: dict[str, str],
+    among: dict | None = None,
 ) -> None:
     """Writes the state of a generator that several clients fitted together.
 
@@ -143,10 +147,13 @@ def save_joint(
         folder: An existing folder.
         state: The generator's state.
         plan: The plan of the release.
-        fingerprints: The release's name in each client's ledger.
+        fingerprints: The release's name in each client's ledger that lies here.
+        among: Of a release between machines, what else the client keeps: `together`, its public
+            name in every client's ledger, and `attempt`, the random word of this one.
     """
     write_arrays(folder / "generator.safetensors", state)
-    write_json(folder / "release.json", {"fingerprints": fingerprints, "weak": plan.weak})
+    content = {"fingerprints": fingerprints, "weak": plan.weak, **(among or {})}
+    write_json(folder / "release.json", content)
 
 
 def fingerprints_in(source: Path, client: str) -> dict[str, str]:
@@ -174,7 +181,7 @@ def public_names_in(source: Path) -> dict[str, str]:
     It is empty where all ledgers are on this machine.
 
     Args:
-        source: The folder that `save_joint` or `save_part` filled.
+        source: The folder that `save_joint` filled.
 
     Raises:
         UserError: The source cannot be read.
@@ -184,36 +191,6 @@ def public_names_in(source: Path) -> dict[str, str]:
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise UserError(f"{path} names no releases of clients. {AGAIN}")
     return names
-
-
-def save_part(
-    folder: Path,
-    state: dict[str, np.ndarray],
-    plan: Plan,
-    fingerprints: dict[str, str],
-    together: dict[str, str],
-    attempt: str,
-) -> None:
-    """Writes what `save_joint` writes, at a client whose partners are on other machines.
-
-    Args:
-        folder: An existing folder.
-        state: The generator's state.
-        plan: The plan of the release.
-        fingerprints: The release's name in the client's own ledger.
-        together: Its public name in the ledger of every client.
-        attempt: The random word by which the ledger tells it from another one of these records.
-    """
-    write_arrays(folder / "generator.safetensors", state)
-    write_json(
-        folder / "release.json",
-        {
-            "fingerprints": fingerprints,
-            "weak": plan.weak,
-            "together": together,
-            "attempt": attempt,
-        },
-    )
 
 
 def copy_joint(source: Path, folder: Path, fingerprint: str, together: dict[str, str]) -> None:

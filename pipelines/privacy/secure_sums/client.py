@@ -25,7 +25,7 @@ class Client:
         identity: Its key for signatures.
         terms: The terms that it agreed to, from its own configuration.
         vector: Draws the noisy vector, int64 [length]. The quantity, its sensitivity and its
-            accounting are the caller's: the ledger's entry `terms.release` is made before.
+            accounting are the caller's, whose ledger enters the release before.
         journal: Where it keeps its steps.
 
     Raises:
@@ -79,6 +79,11 @@ class Client:
         self._journal.save(terms, memory)
         self._memory = memory
         return reply
+
+    @property
+    def done(self) -> bool:
+        """Returns whether the last step was answered, or the round was given up."""
+        return self._memory.step == Step.UNMASK
 
     def leave(self) -> None:
         """Ends the round at this client: keys and shares are removed, and no step is answered more.

@@ -46,7 +46,11 @@ class Journal(Protocol):
 
 
 class Volatile:
-    """Keeps a client's steps in this process, for simulations. Nothing outlives a kill."""
+    """Keeps a client's steps in this process. Nothing outlives a kill.
+
+    It serves where a killed client goes on with nothing: in simulations, and where each attempt has
+    noise and a ledger's entry of its own.
+    """
 
     def __init__(self):
         self._contents: dict[str, bytes] = {}

@@ -22,7 +22,7 @@ in lattice steps, and d the number of released integers.
 3. The continuous one is mu-GDP, exactly: mu = 1 / (sqrt(h) share), in original units.
 
 Both distances are paid inside delta and epsilon. Lattices are so fine that d tau is below 1e-250.
-Each client enters mu in its own ledger before it draws (`Terms.release` names the entry).
+Each client enters mu in its own ledger before it draws.
 
 >>> budget = Budget(epsilon=3.0, delta=1e-5)
 >>> plan = planned(

@@ -39,11 +39,12 @@ def made(client: str) -> Identity:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         key = Ed25519PrivateKey.generate()
         content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(file, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(file)
+        beside = path.with_suffix(".tmp")
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
         durable.flush_folder(path.parent)
     return read(client)
 

@@ -42,8 +42,8 @@ class Terms:
     Attributes:
         run: The name of the run.
         round: The number of the round in it, from 0 on. A round that failed is never begun again.
-        release: The name of the release, as the clients' ledgers enter it. A client masks one
-            vector for it, ever. Another attempt is another release, with noise of its own.
+        release: The name of the release. A client masks one vector for it, as far as its journal
+            goes back. Another attempt is another release, with noise and a charge of its own.
         roster: The clients.
         length: How many integers a vector has.
         bound: The largest absolute value of an entry, as declared.

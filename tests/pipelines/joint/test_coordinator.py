@@ -133,12 +133,36 @@ def test_a_server_that_tells_clients_different_names_gets_no_sum(federation):
         federation.release()
 
 
+@pytest.mark.parametrize("call", ["begin_together", "take_together", "finish_together"])
+def test_a_client_that_is_gone_is_told_in_a_sentence(federation, call):
+    federation.between = lambda name, client, given: (
+        None if (name, client) == (call, "c1") else given
+    )
+    with pytest.raises(UserError, match=rf"needs all its clients, and c1 left \({call}\)"):
+        federation.release()
+
+
+@pytest.mark.parametrize("name", ["a", None, "| a row |", 3])
+def test_a_client_whose_name_of_the_release_is_none_ends_it_before_any_sum(federation, name):
+    params = config.load()
+    told = []
+    answer = {"name": name}
+
+    def ask(call, arguments):
+        told.append(call)
+        return dict.fromkeys(arguments, answer)
+
+    with pytest.raises(UserError, match="the name of the release in the ledger of c0 is none"):
+        coordinator.release(RUN.planned(params), RUN.names, joint_run.roster_of(params), ask)
+    assert told == ["ready_together", "begin_together"]
+
+
 @pytest.mark.parametrize("message", GARBAGE)
 def test_garbage_of_clients_ends_the_release_in_a_sentence(federation, message):
     params = config.load()
 
     def ask(name, arguments):
-        answer = message if name == "step_together" else {"name": "a"}
+        answer = message if name == "step_together" else {"name": "a" * 32}
         return dict.fromkeys(arguments, answer)
 
     with pytest.raises(UserError, match=r"no sum: 0 of 3 .* the message is none of a secure sum"):

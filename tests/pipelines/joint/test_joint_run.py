@@ -15,16 +15,19 @@ from pipelines.synthesis import joint_release
 @pytest.mark.parametrize(
     ("change", "different"),
     [
-        (lambda params: params["clients"]["c0"].update(epsilon=2.0), {"budget"}),
-        (lambda params: params["privacy"].update(delta=1e-6), {"budget"}),
-        (lambda params: params["privacy"].update(trust="none"), {"trust"}),
-        (lambda params: params["federation"]["roster"].update(c1="0" * 63 + "1"), {"roster"}),
+        (lambda params: params["clients"]["c0"].update(epsilon=2.0), {"budget", "sums"}),
+        (lambda params: params["privacy"].update(delta=1e-6), {"budget", "sums"}),
+        (lambda params: params["privacy"].update(trust="none"), {"trust", "sums"}),
+        (
+            lambda params: params["federation"]["roster"].update(c1="0" * 63 + "1"),
+            {"roster", "sums"},
+        ),
         (lambda params: params["privacy"].update(trust="t_of_k"), set()),
         (
             lambda params: params["profiles"]["own"]["synthesis"].update(
                 joint_moments={"count_weight": 0.9}
             ),
-            {"settings"},
+            {"settings", "sums"},
         ),
         (lambda params: params.update(seed=99), set()),
     ],

@@ -12,8 +12,10 @@ pytest.importorskip("nvflare", reason="needs the extra `flare`")
 from apart import CLIENTS
 from joint_federation import GARBAGE, RUN, Federation
 
+from pipelines import config, releases
 from pipelines.errors import UserError
 from pipelines.federation.network.flare import client as rounds
+from pipelines.privacy.ledger import LedgerError
 
 
 def ready(federation: Federation, client: str = "c0") -> None:
@@ -110,13 +112,12 @@ def test_a_total_that_is_none_is_refused_and_nothing_is_stored(federation, total
     "together",
     [
         {},
-        {"c0": "a"},
-        dict.fromkeys(CLIENTS, 3),
-        dict.fromkeys(CLIENTS, "a\nb"),
+        {"c0": "a" * 32},
+        dict.fromkeys(CLIENTS, "a" * 32),
         ["c0", "c1", "c2"],
     ],
 )
-def test_names_that_are_none_are_refused_and_nothing_is_stored(federation, together):
+def test_names_that_are_not_the_rosters_are_refused_and_nothing_is_stored(federation, together):
     def spoil(name, client, arguments):
         return {"together": together} if name == "finish_together" else arguments
 
@@ -124,6 +125,50 @@ def test_names_that_are_none_are_refused_and_nothing_is_stored(federation, toget
     with pytest.raises(UserError, match="the names of the release are not those of this roster"):
         federation.release()
     assert not list((federation.apart.homes["c0"].path / "ledgers/own").glob("releases/*"))
+
+
+@pytest.mark.parametrize(
+    "forged", [3, "a", "A" * 32, "| **forged** | <b>row</b> |".ljust(32), None]
+)
+def test_a_partner_writes_nothing_on_a_client_s_card_but_a_name(federation, forged):
+    def spoil(name, client, arguments):
+        if name != "finish_together":
+            return arguments
+        return {"together": {**arguments["together"], "c2": forged}}
+
+    federation.between = spoil
+    with pytest.raises(UserError, match="the name of the release in the ledger of c2 is none"):
+        federation.release()
+    assert not list((federation.apart.homes["c0"].path / "ledgers/own").glob("releases/*"))
+
+
+def test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing(federation):
+    ready(federation)
+    federation.call("begin_together", "c0", release="a release")
+    federation.call("step_together", "c0", number=0, arrays={}, scalars={"step": 9})
+    planned = RUN.planned(config.load())
+    total = np.zeros(planned.module.sum_shapes(planned.plan)[0], np.int64)
+    answer = federation.call("take_together", "c0", number=0, total=total)
+    assert answer == {"refused": "this total is of no sum that this client has made"}
+
+
+def test_a_job_that_is_a_joint_release_is_no_run_of_a_method(federation):
+    ready(federation)
+    run = {"dataset": "own", "method": "dpsgd_head", "generator": ""}
+    answer = federation.call("begin", "c0", names=run, pool={})
+    assert answer == {"refused": "this job is a joint release: a run needs a job of its own"}
+    assert federation.charged()["c0"] == 0
+
+
+def test_a_store_that_could_not_take_the_result_stops_it_before_anyone_pays(
+    federation, caplog, monkeypatch
+):
+    def no_place(store):
+        raise LedgerError(f"{store} lies on another file system")
+
+    monkeypatch.setattr(releases, "check_place", no_place)
+    assert "lies on another file system" in said_by(federation, caplog)
+    assert federation.charged()["c0"] == 0
 
 
 def said_by(federation: Federation, caplog, client: str = "c0") -> str:

@@ -1,5 +1,7 @@
 """Tests where a client finds what it released with others on other machines."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,8 @@ def test_before_the_release_the_stage_says_what_makes_it(federation):
         lambda params: params["clients"]["c0"].update(epsilon=2.0),
         lambda params: params["privacy"].update(trust="none"),
         lambda params: params.update(seed=17),
+        # another partner, of as many
+        lambda params: params["federation"]["roster"].update(c1="0" * 63 + "1"),
     ],
 )
 def test_a_release_under_other_parameters_is_another_one(federation, change):
@@ -89,6 +93,20 @@ def test_the_guard_asks_the_ledger_that_is_here(federation):
         assert any(
             "names a release that is not entered" in told for told in problems(params, place)
         )
+
+
+def test_the_guard_knows_no_export_of_a_client_whose_ledger_is_elsewhere(federation):
+    federation.release()
+    federation.export("c0")
+    with federation.home("c0") as params:
+        own = paths.synthetic("own", "c0", GENERATOR)
+        other = paths.synthetic("own", "c1", GENERATOR)
+        shutil.copytree(own, other)
+        card = read_json(other / "card.json")
+        for forged in ({}, {"together": {}}):
+            write_json(other / "card.json", {**card, **forged})
+            (told,) = [line for line in problems(params, other) if "of c1" in line]
+            assert "names a release that is not entered as made" in told
 
 
 def problems(params: config.Params, place) -> list[str]:
