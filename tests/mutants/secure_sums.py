@@ -228,10 +228,19 @@ MUTANTS = [
         f"{TESTS_OF_JOINT}/test_member.py::test_a_key_that_is_not_the_rosters_is_refused",
     ),
     Mutant(
-        "a card whose partners' ledgers nobody need have",
+        "an export whose own ledger nobody need have",
         "pipelines/guard/provenance.py",
-        "if is_export and not known and client in elsewhere:",
-        "if is_export:",
-        f"{TESTS_OF_JOINT}/test_stored.py::test_the_guard_asks_the_ledger_that_is_here",
+        "is_partner = is_export and client != Path(path).parts[3]",
+        "is_partner = is_export",
+        f"{TESTS_OF_JOINT}/test_stored.py::"
+        "test_the_guard_knows_no_export_of_a_client_whose_ledger_is_elsewhere",
+    ),
+    Mutant(
+        "a total of a sum to which the client gave nothing",
+        f"{JOINT}/member.py",
+        "has_ended = self._round is not None and self._round.done",
+        "has_ended = self._round is not None",
+        f"{TESTS_OF_JOINT}/test_member.py::"
+        "test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing",
     ),
 ]

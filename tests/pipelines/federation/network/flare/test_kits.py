@@ -196,7 +196,7 @@ def test_what_is_no_kit_does_not_start(tmp_path):
 def test_a_job_holds_names_and_no_code(tmp_path):
     params = config.load(ROOT / "params.yaml")
     run = RunSpec("digits", "fedavg", "dp_moments")
-    jobs.write(tmp_path / "job", run, run.terms(params), ["c0", "c1"], params.federation)
+    jobs.write(tmp_path / "job", run.names, run.terms(params), ["c0", "c1"], params.federation)
     files = {
         str(file.relative_to(tmp_path / "job"))
         for file in (tmp_path / "job").rglob("*")
