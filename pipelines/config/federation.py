@@ -16,7 +16,10 @@ SIGNING_KEY = re.compile(r"[0-9a-f]{64}")
 
 def _signing_key(value: object) -> str:
     if not isinstance(value, str) or not SIGNING_KEY.fullmatch(value):
-        rule = "64 hexadecimal digits in lower case, as `python -m pipelines.privacy.secure_sums CLIENT` prints them"
+        rule = (
+            "64 hexadecimal digits in lower case, as "
+            "`python -m pipelines.privacy.secure_sums CLIENT` prints them"
+        )
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
     return value
 

@@ -1,4 +1,4 @@
-"""Makes a joint release over a network: each client on its own machine, and a server that sees sums alone.
+"""Makes a joint release over a network, each client on its own machine.
 
 It stands above `federation`, which carries messages, and above `synthesis`, which plans releases and
 fits generators. Neither of them knows of the other.

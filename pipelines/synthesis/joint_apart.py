@@ -1,9 +1,9 @@
 """Keeps a joint release at one client whose partners are on other machines.
 
 The client enters the release in its ledger before it sends anything, and knows no other client's
-records. So the ledger names its own records and the roster, with a random word: each attempt is
-charged, because nothing that was sent can be taken back. The result lies in the ledger's store, where the stage
-`joint_release` finds it.
+records. So the ledger names its own records and the roster, with a random word. Each attempt is
+charged, because nothing that was sent can be taken back. The result lies in the ledger's store,
+where the stage `joint_release` finds it.
 """
 
 from dataclasses import replace
