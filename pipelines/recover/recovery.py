@@ -56,9 +56,7 @@ def proof() -> str:
     plural = "" if count == 1 else "s"
     sentence = f"The ledgers are whole: {count} release{plural}, nothing was spent."
     if lost:
-        sentence += (
-            f" {lost} of them have no stored result here: a run of rounds over a network keeps none."
-        )
+        sentence += f" {lost} of them have no stored result here: a run of rounds over a network keeps none."
     return sentence
 
 
