@@ -77,7 +77,8 @@ class Federation:
             answers[client] = self.call(name, client, **sent)
             if "refused" in answers[client]:
                 raise UserError(f"{client} was lost ({name}): {answers[client]['refused']}")
-        return answers
+        # the last that was asked answers first, as it may over a network
+        return dict(reversed(answers.items()))
 
     def release(self) -> coordinator.Traffic:
         """Makes a joint release, in a new job."""

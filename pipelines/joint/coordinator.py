@@ -79,7 +79,8 @@ def _of_all(call: str, roster: Roster, ask: Ask, **arguments: Any) -> Mapping[st
         raise UserError(
             f"A joint release needs all its clients, and {', '.join(absent)} left ({call})."
         )
-    return answers
+    # in the roster's order, whoever answered first
+    return {client: answers[client] for client in roster.names}
 
 
 def _name(client: str, answer: dict) -> str:

@@ -161,10 +161,11 @@ class Member:
         usual = isinstance(together, dict) and set(together) == set(self.roster.names)
         if not usual or together[self.client] != self.public_name:
             raise Refused("the names of the release are not those of this roster")
-        for partner, name in together.items():
-            checked_name(partner, name)
+        names = {}
+        for partner in self.roster.names:
+            names[partner] = checked_name(partner, together[partner])
         state = self.planned.module.joint_state(self.planned.plan, self.released)
-        joint_apart.save(self.planned, self.client, self.entry, state, dict(together), self.attempt)
+        joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
 
     @property
     def _shapes(self) -> tuple[tuple[int, ...], ...]:

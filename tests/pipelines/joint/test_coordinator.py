@@ -37,6 +37,7 @@ def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(fe
         assert "at most 1 of the 3 clients" in card["privacy"]["statement"]
         assert card["together"] == cards["c0"]["together"]
         assert card["together"][client] == card["release"]
+        assert list(card["together"]) == list(CLIENTS)
         (entry,) = [line for line in federation.entered(client) if line["event"] == "open"]
         assert entry["parameters"]["client"] == client
     assert len(set(cards["c0"]["together"].values())) == 3

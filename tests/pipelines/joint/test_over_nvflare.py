@@ -69,7 +69,9 @@ def test_three_machines_make_one_release_and_each_goes_on_by_itself(federation):
     federation.homes["c1"].edit(lambda params: params["clients"]["c1"].update(epsilon=2.0))
     failed = federation.server.run(*COMMAND, ok=False)
     assert failed.returncode == 1
-    assert "c1 and the server have different parameters for this run: budget." in failed.stderr
+    assert (
+        "c1 and the server have different parameters for this run: budget, sums." in failed.stderr
+    )
     # one whose ledger is full stops it, too, before the others pay
     federation.homes["c1"].edit(
         lambda params: params["clients"].update(c1={"epsilon": EPSILON, "lifetime_epsilon": 3.5})
