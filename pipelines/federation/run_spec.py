@@ -86,7 +86,7 @@ class RunSpec:
         fixed = fixed_features.of(params.profiles[self.dataset], network)
         if fixed:
             alike["features"] = fixed.facts
-        return {name: _digest(value) for name, value in alike.items()}
+        return digests(alike)
 
 
 def named(params: Params, names: dict) -> RunSpec:
@@ -116,5 +116,10 @@ def named(params: Params, names: dict) -> RunSpec:
     return run
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(standard(value), sort_keys=True).encode()).hexdigest()[:16]
+def digests(alike: Mapping[str, object]) -> dict[str, str]:
+    """Returns a short digest of each thing that two sides must have alike, by its name."""
+    found = {}
+    for name, value in alike.items():
+        text = json.dumps(standard(value), sort_keys=True)
+        found[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found

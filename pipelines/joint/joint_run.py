@@ -1,7 +1,5 @@
 """Says which joint release a job makes, and what all sides must have alike for it."""
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -9,10 +7,11 @@ import numpy as np
 from pipelines.config import Params
 from pipelines.config.generators import JOINT
 from pipelines.errors import UserError
-from pipelines.files import standard
+from pipelines.federation.run_spec import digests
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
-from pipelines.synthesis.joint_release import JointRelease, groups
+from pipelines.synthesis import joint_apart
+from pipelines.synthesis.joint_release import JointRelease
 
 # of a job's name, in the place of a federated method's
 METHOD = "joint_release"
@@ -37,8 +36,7 @@ class JointRun:
 
     def planned(self, params: Params) -> JointRelease:
         """Returns the release by the parameters of one side."""
-        (members,) = groups(params)
-        return JointRelease(params, self.dataset, self.generator, members)
+        return joint_apart.of_roster(params, self.dataset, self.generator)
 
     def terms(self, params: Params) -> dict[str, str]:
         """Returns {what all sides must have alike: a digest of it}.
@@ -63,7 +61,7 @@ class JointRun:
             # the noise to its last bit, and the code
             "sums": [planned.module.VERSION, *sums],
         }
-        return {name: _digest(value) for name, value in alike.items()}
+        return digests(alike)
 
 
 def is_named(names: dict) -> bool:
@@ -106,7 +104,3 @@ def roster_of(params: Params) -> Roster:
         return Roster(keys)
     except Refusal as refusal:
         raise UserError(f"{refusal} (federation.roster, params.yaml)") from None
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(standard(value), sort_keys=True).encode()).hexdigest()[:16]

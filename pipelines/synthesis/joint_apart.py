@@ -22,6 +22,12 @@ from pipelines.synthesis import release
 from pipelines.synthesis.joint_release import JointRelease, groups
 
 
+def of_roster(params: Params, dataset: str, generator: str) -> JointRelease:
+    """Returns the one release of the whole roster, by the parameters of one side."""
+    (members,) = groups(params)
+    return JointRelease(params, dataset, generator, members)
+
+
 def entry(planned: JointRelease, client: str, records: Images, attempt: str) -> Release:
     """Returns what the client's ledger enters.
 
@@ -79,8 +85,7 @@ def stored(params: Params, dataset: str, generator: str) -> dict[str, Path]:
     Raises:
         UserError: A client has made none of its records, or its ledger was tampered with.
     """
-    (members,) = groups(params)
-    planned = JointRelease(params, dataset, generator, members)
+    planned = of_roster(params, dataset, generator)
     stores = {}
     for client in params.clients:
         records = shards.read(dataset, client, "train", params.profiles[dataset])

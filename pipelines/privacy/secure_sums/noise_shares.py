@@ -125,7 +125,7 @@ class SharePlan:
         """Returns the terms of the round that makes one of the sums.
 
         Args:
-            release: The name of the release, which no other one has.
+            release: The name of the release.
             number: Which sum of the release it is, from 0 on.
             roster: The clients.
             length: How many integers the sum has.

@@ -62,8 +62,8 @@ def test_with_noise_for_tests_it_is_the_release_of_one_process_to_the_last_bit(f
         np.testing.assert_array_equal(value, together[name])
 
 
-def test_the_total_of_a_sum_is_that_of_all_records_without_noise(federation, monkeypatch):
-    """A negative control of the test above: one client's records more are seen in the totals."""
+def test_the_total_of_a_sum_is_that_of_all_records_without_noise(federation):
+    """The server and every client see the sums over everybody's records, and nothing else of them."""
     federation.monkeypatch.setenv(LOCAL, "1")
     infinite = {client: {"epsilon": float("inf")} for client in CLIENTS}
     federation.apart.whole.edit(lambda params: params.update(clients=infinite))
