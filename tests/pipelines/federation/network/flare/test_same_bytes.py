@@ -31,19 +31,23 @@ from stages import train_alone, train_dp_baseline
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("inside")]
 
-SYNTHETIC = [PPPFL, FEDAVG, SCAFFOLD, SDA_FL, POOLED]
+# The others differ from these two in nothing that the network does.
+SYNTHETIC = [
+    *(pytest.param(run, id=run.method) for run in (PPPFL, SCAFFOLD)),
+    *(pytest.param(run, id=run.method, marks=pytest.mark.slow) for run in (FEDAVG, SDA_FL, POOLED)),
+]
 
 
 @pytest.fixture(scope="module")
-def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
+def runs(project, tmp_path_factory, request) -> tuple[dict, bytes, dict]:
     """Returns ({run: its result over the network}, all that crossed, {client: its ledger's
-    mechanisms}).
+    mechanisms}), of the runs that a test asks for and of both noisy ones.
     """
     tap, work = tmp_path_factory.mktemp("tap"), project.path / ".scratch/nvflare/runs"
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(project.path):
         patch.setenv("TAP", str(tap))
         patch.setenv("PYTHONPATH", str(ROOT / "tests/tap"))
-        params, everything = config.load(), [*SYNTHETIC, NOISY, HEAD]
+        params, everything = config.load(), [*asked_for(request), NOISY, HEAD]
         with submit.network(params, *submit.lay_out(params, everything, work), work) as network:
             found = {run: network.execute(run) for run in everything}
         ledgers = {
@@ -57,6 +61,13 @@ def runs(project, tmp_path_factory) -> tuple[dict, bytes, dict]:
     return found, b"".join(file.read_bytes() for file in tap.iterdir()), entered
 
 
+def asked_for(request: pytest.FixtureRequest) -> list:
+    """Returns the runs on synthetic images for which this session has a test."""
+    here = (item for item in request.session.items if item.module is request.module)
+    parameters = (item.callspec.params for item in here if hasattr(item, "callspec"))
+    return list(dict.fromkeys(given["run"] for given in parameters if "run" in given))
+
+
 def in_bytes(models: list[dict]) -> list[dict[str, bytes]]:
     return [{name: array.tobytes() for name, array in model.items()} for model in models]
 
@@ -65,7 +76,7 @@ def opened(ledger: Ledger) -> list[dict]:
     return [entry for entry in ledger.entries() if entry["event"] == "open"]
 
 
-@pytest.mark.parametrize("run", SYNTHETIC, ids=lambda run: run.method)
+@pytest.mark.parametrize("run", SYNTHETIC)
 def test_the_network_and_this_process_give_the_same_bytes(run, runs):
     params, there = config.load(), runs[0][run].history
     data = exports.images("own", CLIENTS, GENERATOR)
@@ -76,7 +87,7 @@ def test_the_network_and_this_process_give_the_same_bytes(run, runs):
     assert here.curves == there.curves
 
 
-@pytest.mark.parametrize("run", SYNTHETIC, ids=lambda run: run.method)
+@pytest.mark.parametrize("run", SYNTHETIC)
 def test_sets_come_with_their_cards_where_the_server_gathers_them_and_nowhere_else(run, runs):
     found = runs[0][run].handed_in
     assert set(found) == (set(CLIENTS) if run in (PPPFL, SDA_FL, POOLED) else set())

@@ -48,12 +48,15 @@ def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Pop
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     stage = subprocess.Popen(command, cwd=project.path, env=ENV, **pipes)
     logs = project.path / f".scratch/nvflare/own-pppfl-{GENERATOR}/logs"
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not all(
         (logs / f"{c}.log").exists() and ": ready" in (logs / f"{c}.log").read_text()
         for c in CLIENTS
     ):
-        assert stage.poll() is None and time.monotonic() < until, stage.communicate()
+        if stage.poll() is not None or time.monotonic() > until:
+            # its own rounds would take for ever
+            stage.send_signal(signal.SIGINT)
+            pytest.fail(f"The clients were not ready in time. The stage said: {stage.communicate()}")
         time.sleep(0.2)
     return stage
 
