@@ -94,7 +94,9 @@ class Workers:
     """
 
     def __init__(self, count: int):
-        context = multiprocessing.get_context("spawn")
+        # one process loads torch, and each worker is a fork of it; no noise is drawn there
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([Ensemble.__module__, "torch._dynamo"])
         self.connections = []
         self.processes = []
         for number in range(count):
