@@ -72,4 +72,7 @@ def within(checkout) -> Within:
 def built(_built, tmp_path) -> Within:
     """Returns a copy of a whole run. Stages that run again run in this process."""
     shutil.copytree(_built, tmp_path / "fedlens", symlinks=True)
-    return Within(tmp_path / "fedlens")
+    copy = Within(tmp_path / "fedlens")
+    # a copy has other inodes, so Git would hold each file for changed until it has looked again
+    copy.git("update-index", "-q", "--refresh")
+    return copy

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dvc.repo import Repo
 from ruamel.yaml import YAML
-from within import Within
+from within import Within, as_fast_as_ours
 
 from pipelines.privacy import discrete_gaussian
 from pipelines.privacy.ledger import Ledger
@@ -48,7 +48,7 @@ class World(Within):
         remote = self.path.parent / f"{self.path.name}-remote"
         local = f"[core]\n    remote = here\n['remote \"here\"']\n    url = {remote}\n"
         (self.path / ".dvc/config.local").write_text(local)
-        with contextlib.chdir(self.path), Repo(str(self.path)) as repo:
+        with contextlib.chdir(self.path), as_fast_as_ours(), Repo(str(self.path)) as repo:
             # This does `dvc commit --force`, too.
             experiment = repo.experiments.save(name="scan", force=True)
             self.git("add", "-A")

@@ -2,7 +2,7 @@
 
 DVC reads and writes the whole file for each stage, in a way that keeps comments. With sixty stages
 this takes longer than most of them. A piece is the text of one stage. All pieces but the one that
-changed are taken from the file as they are.
+changed are taken from the file as they are, and what was written last is not parsed again.
 """
 
 import contextlib
@@ -28,12 +28,14 @@ def lock_in_pieces(order: Sequence[str] = ()) -> Iterator[None]:
     from dvc import dvcfile
 
     whole = dvcfile.modify_yaml
+    # {the text written last: its content}
+    written = {}
 
     @contextlib.contextmanager
     def modify(path: str, fs: object = None) -> Iterator[dict]:
         file = Path(path)
         text = file.read_text("utf-8") if file.name == LOCK and file.exists() else ""
-        before = _content(text, path)
+        before = written[text] if text in written else _content(text, path)
         pieces = _pieces(text, before)
         if pieces is None:
             with whole(path, fs=fs) as data:
@@ -42,7 +44,11 @@ def lock_in_pieces(order: Sequence[str] = ()) -> Iterator[None]:
         data = copy.deepcopy(before)
         yield data
         data["stages"] = _ordered(data["stages"], before["stages"], list(order))
-        file.write_text(_joined(data, before, pieces), "utf-8")
+        text = _joined(data, before, pieces)
+        file.write_text(text, "utf-8")
+        written.clear()
+        # DVC may go on with the parts that it put in
+        written[text] = copy.deepcopy(data)
 
     dvcfile.modify_yaml = modify
     try:

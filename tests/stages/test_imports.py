@@ -53,7 +53,14 @@ def test_each_stage_is_named():
     assert stages - {"cli"} == set(USED)
 
 
-@pytest.mark.parametrize("stage", sorted(USED))
+# each of these starts a Python with torch
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param(stage, marks=[pytest.mark.slow] if "torch" in used else [])
+        for stage, used in sorted(USED.items())
+    ],
+)
 def test_a_stage_loads_no_heavy_library_that_it_does_not_use(stage):
     code = f"import sys, stages.{stage}; print(*sys.modules)"
     done = subprocess.run(

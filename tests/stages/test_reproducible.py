@@ -1,6 +1,6 @@
 """The same seed gives the same bytes with the test-only noise; real noise does not; the card says which it was.
 
-What bytes hang on is asked of fresh processes: one that goes on has a state of its own.
+Each training is a fresh process: one that goes on has a state of its own.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ def export(project, generator: str, *, forget: bool = True) -> tuple[str, dict]:
             path.unlink()
         shutil.rmtree(project.path / "ledgers/own/releases", ignore_errors=True)
     project.stage("train_generator", *CELL, generator)
-    project.stage("export_synthetic", *CELL, generator)
+    project.here("export_synthetic", *CELL, generator)
     folder = project.path / "data/synthetic/own/c0" / generator
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     blobs = b"".join(path.read_bytes() for path in files)

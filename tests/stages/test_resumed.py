@@ -24,8 +24,8 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
         params["profiles"]["own"]["synthesis"]["datalens"]["steps"] = 100
 
     checkout.edit(change)
-    checkout.stage("prepare", "--dataset", "own")
-    checkout.stage("partition", "--dataset", "own")
+    checkout.here("prepare", "--dataset", "own")
+    checkout.here("partition", "--dataset", "own")
     cell = ["--dataset", "own", "--client", "c0", "--generator", "datalens"]
     unfinished = checkout.path / "ledgers/own/releases"
 
@@ -51,7 +51,7 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
     out = checkout.path / "models/private/generators/own/c0/datalens/generator.safetensors"
     resumed = out.read_bytes()
     shutil.rmtree(checkout.path / "ledgers")
-    checkout.stage("train_generator", *cell)
+    checkout.here("train_generator", *cell)
     assert out.read_bytes() == resumed
     assert not votes() and not list(unfinished.glob(".*"))
 

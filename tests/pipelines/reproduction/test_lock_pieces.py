@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 from dvc import dvcfile
-from dvc.utils.serialize import dumps_yaml
+from dvc.utils.serialize import _yaml, dumps_yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ PLAIN = ["prepare@own", "fine_tune@own-dp_moments", "report", "-x"]
 # names that YAML writes with quotes, or over two lines
 ODD = ["a" * 140, "1", "true", "a: b"]
 LONG = "python " + "a-long-word " * 20
+DVCS_OWN = dvcfile.modify_yaml
 
 
 def stage(number: int) -> dict:
@@ -26,9 +27,14 @@ def stage(number: int) -> dict:
     return {"cmd": f"{LONG} --number {number}", "deps": [dep], "params": params, "outs": outs}
 
 
-def modified(path, changes: dict[str, dict]) -> str:
-    """Returns the file's text after DVC's own way of putting stages into it."""
-    with dvcfile.modify_yaml(str(path)) as data:
+def by_dvc(folder, changes: dict[str, dict]) -> str:
+    """Returns the text of a folder's dvc.lock after DVC's own way of putting stages into it."""
+    return modified(folder / "dvc.lock", changes, DVCS_OWN)
+
+
+def modified(path, changes: dict[str, dict], modify=None) -> str:
+    """Returns the file's text after stages were put into it in the way that DVC has at present."""
+    with (modify or dvcfile.modify_yaml)(str(path)) as data:
         if not data:
             data.update({"schema": "2.0"})
         data["stages"] = data.get("stages", {})
@@ -47,12 +53,34 @@ def changes_of(names: list[str]) -> st.SearchStrategy:
 def test_after_any_changes_the_bytes_are_those_of_dvc(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("locks")
     (folder / "theirs").mkdir()
-    for step in steps:
-        changes = {name: stage(number) for name, number in step.items()}
-        theirs = modified(folder / "theirs/dvc.lock", changes)
-        with lock_in_pieces():
-            ours = modified(folder / "dvc.lock", changes)
-        assert ours == theirs
+    with lock_in_pieces():
+        for step in steps:
+            changes = {name: stage(number) for name, number in step.items()}
+            assert modified(folder / "dvc.lock", changes) == by_dvc(folder / "theirs", changes)
+
+
+def test_a_text_that_somebody_else_wrote_in_between_is_read(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    with lock_in_pieces():
+        for changes in ({"a": stage(1)}, {"b": stage(2)}):
+            for folder in (tmp_path, tmp_path / "theirs"):
+                by_dvc(folder, {"a": stage(3), "c": stage(0)})
+            ours = modified(tmp_path / "dvc.lock", changes)
+            assert ours == by_dvc(tmp_path / "theirs", changes)
+
+
+def test_what_was_written_last_is_not_parsed_again(tmp_path, monkeypatch):
+    path = tmp_path / "dvc.lock"
+    modified(path, {"a": stage(1)})
+    parsed = []
+    parse = _yaml.parse_yaml
+    monkeypatch.setattr(_yaml, "parse_yaml", lambda *known: parsed.append(known) or parse(*known))
+    with lock_in_pieces():
+        modified(path, {"b": stage(2)})
+        modified(path, {"c": stage(3)})
+        modified(path, {"b": stage(0)})
+    assert len(parsed) == 1
+    assert parse(path.read_text(), "")["stages"] == {"a": stage(1), "b": stage(0), "c": stage(3)}
 
 
 def test_only_the_stage_that_changed_is_written_anew(tmp_path, monkeypatch):

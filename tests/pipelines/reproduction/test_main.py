@@ -10,12 +10,12 @@ from project import Project
 
 pytestmark = pytest.mark.pipeline
 
-CHECK = "check_quality@own-c0-dp_moments"
-EXPORT = "export_synthetic@own-c1-dp_moments"
+EXPORTS = [f"export_synthetic@own-{client}-dp_moments" for client in ("c0", "c1")]
+ALONE = "train_alone@own"
 FILES = (
     "data/synthetic/own/c0/dp_moments/images.npz",
     "data/synthetic/own/c1/dp_moments/images.npz",
-    "models/private/quality/own/c0/dp_moments/quality.json",
+    "models/private/alone/own/c0.safetensors",
 )
 
 
@@ -46,8 +46,8 @@ def announced(said: str) -> list[str]:
 
 def test_it_gives_the_bytes_of_dvc_repro_counts_stages_and_runs_nothing_twice(two):
     ours, theirs = two
-    said = reproduction(ours, "--jobs", "2", CHECK, EXPORT).stdout
-    theirs.dvc("repro", CHECK, EXPORT)
+    said = reproduction(ours, "--jobs", "2", ALONE, *EXPORTS).stdout
+    theirs.dvc("repro", ALONE, *EXPORTS)
     assert bytes_of(ours) == bytes_of(theirs)
     # in the order of the plan, whichever ended first
     assert set(stages_of(ours)) == set(stages_of(theirs))
@@ -57,24 +57,23 @@ def test_it_gives_the_bytes_of_dvc_repro_counts_stages_and_runs_nothing_twice(tw
         "joint_release@own",
         "train_generator@own-c0-dp_moments",
         "train_generator@own-c1-dp_moments",
-        "export_synthetic@own-c0-dp_moments",
-        EXPORT,
-        CHECK,
+        *EXPORTS,
+        ALONE,
     ]
     counts, names = zip(*(line.split() for line in announced(said)))
     assert counts == tuple(f"[{number}/8]" for number in range(1, 9))
     assert names[:3] == ("prepare@own", "partition@own", "joint_release@own")
     # two branches, each in its order
-    for client, stages in (("c0", [CHECK]), ("c1", [])):
-        cell = f"own-{client}-dp_moments"
-        made = [f"train_generator@{cell}", f"export_synthetic@{cell}", *stages]
+    for export in EXPORTS:
+        cell = export.partition("@")[2]
+        made = [f"train_generator@{cell}", export]
         assert [name for name in names if cell in name] == made
     assert "What each client has spent" in said and "use 'make push'" in said
     assert "Running stage" not in said and "> python" not in said and "git add" not in said
     # DVC agrees that nothing is left to do, and so does a second run
-    assert ours.repro(CHECK, EXPORT) == []
-    assert "Data and pipelines are up to date" in ours.dvc("repro", CHECK, EXPORT).stdout
-    again = reproduction(ours, CHECK, EXPORT).stdout
+    assert ours.repro(ALONE, *EXPORTS) == []
+    assert "Data and pipelines are up to date" in ours.dvc("repro", ALONE, *EXPORTS).stdout
+    again = reproduction(ours, ALONE, *EXPORTS).stdout
     assert "Nothing has changed: no stage had to run." in again and not announced(again)
 
 
