@@ -56,7 +56,9 @@ def started_stage(project: Project, on_loss: str, rounds: int) -> subprocess.Pop
         if stage.poll() is not None or time.monotonic() > until:
             # its own rounds would take for ever
             stage.send_signal(signal.SIGINT)
-            pytest.fail(f"The clients were not ready in time. The stage said: {stage.communicate()}")
+            pytest.fail(
+                f"The clients were not ready in time. The stage said: {stage.communicate()}"
+            )
         time.sleep(0.2)
     return stage
 
