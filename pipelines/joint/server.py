@@ -2,11 +2,13 @@
 
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from pipelines import config
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation.network.flare import server
+from pipelines.federation.network.flare.engine import NetworkEngine
 from pipelines.federation.network.flare.names import HISTORY
 from pipelines.federation.network.flare.server import agree, connected
 from pipelines.files import write_json
@@ -17,16 +19,31 @@ from pipelines.joint.joint_run import JointRun, roster_of
 class Server(server.Server):
     """Leads one job. The run's name says of which kind it is. This class stands in kits."""
 
+    PHASES: ClassVar[dict[str, str]] = {
+        **server.Server.PHASES,
+        "describe_together": "the parameters of all sides are compared",
+        "ready_together": "each client asks its ledger and its store",
+        "begin_together": "each ledger enters the release",
+        "step_together": "the clients' vectors are summed",
+        "take_together": "the clients take a sum",
+        "finish_together": "each client stores the generator",
+    }
+
     def lead(self, folder: Path, names: dict, terms: dict) -> None:
         """Leads the job, and leaves its history in the job's folder."""
         if not joint_run.is_named(names):
             super().lead(folder, names, terms)
             return
         params = config.load()
-        _release(folder, params, joint_run.named(params, names), terms)
+        # nobody may drop out, so that whoever is lost ends the release with the reason
+        federation = params.federation.model_copy(update={"on_loss": "fail"})
+        self.engine = connected(params.model_copy(update={"federation": federation}), {})
+        _release(folder, params, joint_run.named(params, names), terms, self.engine)
 
 
-def _release(folder: Path, params: Params, run: JointRun, terms: dict) -> None:
+def _release(
+    folder: Path, params: Params, run: JointRun, terms: dict, engine: NetworkEngine
+) -> None:
     """Has the clients make a joint release, and writes what it took.
 
     Args:
@@ -34,11 +51,9 @@ def _release(folder: Path, params: Params, run: JointRun, terms: dict) -> None:
         params: The server's parameters.
         run: The release.
         terms: The submitter's terms of it.
+        engine: Reaches the clients.
     """
     began = time.monotonic()
-    # nobody may drop out, so that whoever is lost ends the release with the reason
-    federation = params.federation.model_copy(update={"on_loss": "fail"})
-    engine = connected(params.model_copy(update={"federation": federation}), {})
     agree(engine, "describe_together", run.names, terms, run.terms(params))
     roster = roster_of(params)
     if set(roster.names) != set(params.clients):

@@ -41,7 +41,9 @@ class NetworkEngine:
         settings: The parameters about the network.
         bounds: The scalars that each client sends in each round, with their ranges.
         lost: {client: why}, if `on_loss` is `skip`.
-        phase: The round or the call that was sent last, for messages about a loss.
+        phase: The round or the call that was sent last, for messages about a loss, and for the
+            submitter.
+        rounds: How many rounds there are at most, for the submitter.
     """
 
     clients: dict[str, Proxy]
@@ -49,6 +51,7 @@ class NetworkEngine:
     bounds: Bounds
     lost: dict[str, str] = field(default_factory=dict)
     phase: str = ""
+    rounds: int = 0
 
     def __post_init__(self):
         for proxy in self.clients.values():

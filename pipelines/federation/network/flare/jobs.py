@@ -24,6 +24,8 @@ from pipelines.files import read_json
 
 # Seconds between two looks at a server or a job.
 POLL = 0.5
+# Seconds between two questions to a job about what it is at.
+ASK_EVERY = 2.0
 
 
 def write(
@@ -106,14 +108,51 @@ def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> 
         The fetched folder.
     """
     name = session.submit_job(str(job))
+    print(
+        f"  Job {name} is submitted. Its logs are at the server and at each client, in "
+        f"{name}/log.txt of the kit.",
+        flush=True,
+    )
+    progress = _Progress(session, name)
     try:
         while not _has_finished(session, name):
             check()
+            progress.tell()
             time.sleep(POLL)
     except BaseException:
         session.abort_job(name)
         raise
     return Path(session.download_job_result(name)) / "workspace"
+
+
+class _Progress:
+    """Tells in the terminal what a job is at, whenever that has changed.
+
+    Args:
+        session: The submitter's session.
+        job: The job's name.
+    """
+
+    def __init__(self, session: Session, job: str):
+        self.session = session
+        self.job = job
+        self.began = self.asked = time.monotonic()
+        self.told = ""
+
+    def tell(self) -> None:
+        """Asks the job, unless it was asked a moment ago. One that has not begun says nothing."""
+        now = time.monotonic()
+        if now - self.asked < ASK_EVERY:
+            return
+        self.asked = now
+        try:
+            phase = plain(self.session.do_app_command(self.job, names.PROGRESS, None)["phase"])
+        except Exception:
+            # whether it still runs is for `_has_finished` to say
+            return
+        if phase not in ("", self.told):
+            self.told = phase
+            print(f"  {now - self.began:.0f} s: {phase}", flush=True)
 
 
 def _has_finished(session: Session, name: str, attempts: int = 20) -> bool:

@@ -21,6 +21,8 @@ CELLS_SERVICE = "_net_manager"
 # The properties that a job brings to its server.
 RUN = "run"
 TERMS = "terms"
+# The question to a job's server about what it is at.
+PROGRESS = "progress"
 
 # The files that a job's server leaves.
 MODELS = "models.safetensors"

@@ -3,6 +3,7 @@
 import logging
 import os
 from pathlib import Path
+from typing import ClassVar
 
 from nvflare.collab import collab
 
@@ -21,6 +22,7 @@ from pipelines.federation.network.flare.names import (
     HISTORY,
     HOME,
     MODELS,
+    PROGRESS,
     RUN,
     SETS,
     TERMS,
@@ -45,21 +47,37 @@ from pipelines.files import write_json, write_text
 
 log = logging.getLogger("fedlens.server")
 
+# The phase in which no client is called.
+ALONE = "alone"
+
 
 class Server:
     """Leads one job.
 
     The run's name and the submitter's terms come with the job. All else comes from this server's
     own folder.
+
+    Attributes:
+        PHASES: What a call of the clients is for, in the words of the submitter's terminal.
     """
+
+    PHASES: ClassVar[dict[str, str]] = {
+        "describe": "the parameters of all sides are compared",
+        "exported": "the clients hand in their sets",
+        ALONE: "the server trains on the sets",
+        "begin": "the clients make ready",
+        "end": "the clients say what they spent",
+    }
 
     def __init__(self):
         os.chdir(os.environ[HOME])
+        self.engine: NetworkEngine | None = None
 
     @collab.main
     def main(self) -> None:
         """Runs all rounds, and leaves either their history or the reason of a failure."""
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
+        collab.fl_ctx.get_engine().register_app_command(PROGRESS, self.progress)
         try:
             self.lead(folder, collab.get_app_prop(RUN), collab.get_app_prop(TERMS))
         except (UserError, Lost) as error:
@@ -81,12 +99,22 @@ class Server:
             terms: The submitter's `RunSpec.terms`.
         """
         params = config.load()
-        _run(folder, params, named(params, names), terms)
+        run = named(params, names)
+        self.engine = connected(params, bounds(params, run))
+        if not is_led_alone(params, run):
+            self.engine.rounds = run.settings(params).rounds
+        _run(folder, params, run, terms, self.engine)
+
+    def progress(self, *_of_nvflare) -> dict[str, str]:
+        """Returns {"phase": what this job is at}; "" before the clients are there."""
+        phase = self.engine.phase if self.engine else ""
+        if phase.startswith("round "):
+            return {"phase": f"{phase} of {self.engine.rounds}"}
+        return {"phase": self.PHASES.get(phase, phase)}
 
 
-def _run(folder: Path, params: Params, run: RunSpec, terms: dict) -> None:
-    """Runs all rounds of a run. Arguments are those of `Server.lead`."""
-    engine = connected(params, bounds(params, run))
+def _run(folder: Path, params: Params, run: RunSpec, terms: dict, engine: NetworkEngine) -> None:
+    """Runs all rounds of a run. Further arguments are those of `Server.lead`."""
     # 1. all sides have the same parameters
     agree(engine, "describe", run.names, terms, run.terms(params))
     # 2. the clients hand in their sets, where the server gathers them
@@ -95,6 +123,7 @@ def _run(folder: Path, params: Params, run: RunSpec, terms: dict) -> None:
     # 3. all rounds: at the server alone, or with the clients, which first receive each other's sets
     # where the algorithm shares them
     if is_led_alone(params, run):
+        engine.phase = ALONE
         history = lead_alone(params, run, sets)
         lost = dict(engine.lost)
         spent = {}

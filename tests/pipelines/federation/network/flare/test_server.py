@@ -72,3 +72,20 @@ def test_figures_that_are_none_are_not_told_and_the_others_are(params, wrong, ca
     asked = carrier(params, "fail", {"scalars": wrong}, {"scalars": SPENT}, {"scalars": {}}, {})
     assert server._spent(asked) == {"c1": SPENT}
     assert "of c0: " in caplog.text
+
+
+def test_a_server_says_what_it_is_at_and_how_many_rounds_there_are(params, monkeypatch):
+    monkeypatch.setenv("FEDLENS_HOME", str(ROOT))
+    monkeypatch.chdir(ROOT)
+    leader = server.Server()
+    assert leader.progress("progress", None) == {"phase": ""}
+    leader.engine = carrier(params, "skip", {}, {})
+    for phase, said in (
+        ("exported", "the clients hand in their sets"),
+        (server.ALONE, "the server trains on the sets"),
+        ("round 7", "round 7 of 30"),
+        ("another", "another"),
+    ):
+        leader.engine.phase = phase
+        leader.engine.rounds = 30
+        assert leader.progress("progress", None) == {"phase": said}

@@ -1,4 +1,4 @@
-"""Tests what the submitter's terminal says while the clients come."""
+"""Tests what the submitter's terminal says while the clients come, and while the job runs."""
 
 from types import SimpleNamespace
 
@@ -43,3 +43,40 @@ def test_clients_that_do_not_come_are_named_in_the_end(capsys):
     with pytest.raises(UserError, match=r"After 0 s these clients have not come: c0, c2\."):
         submit._wait_for_clients(Session(["c1"]), CLIENTS, 0, lambda: None)
     assert "  c1 is there (1 of 3)." in capsys.readouterr().out
+
+
+class Job:
+    """Says of a job what it is at: one answer to each question. None is no answer."""
+
+    def __init__(self, *answers: str | None):
+        self.answers = list(answers)
+
+    def do_app_command(self, job, topic, data):
+        assert (job, topic) == ("j1", "progress")
+        answer = self.answers.pop(0)
+        if answer is None:
+            raise RuntimeError("Job_id: j1 is not running.")
+        return {"phase": answer}
+
+
+def test_what_a_job_is_at_is_told_when_it_has_changed(capsys, monkeypatch):
+    monkeypatch.setattr(jobs, "ASK_EVERY", 0)
+    answers = [None, "", "the clients make ready", "round 1 of 9", "round 1 of 9", "a\tb\x1b[2J"]
+    progress = jobs._Progress(Job(*answers), "j1")
+    for _ in answers:
+        progress.tell()
+    assert capsys.readouterr().out.splitlines() == [
+        "  0 s: the clients make ready",
+        "  0 s: round 1 of 9",
+        "  0 s: a b [2J",
+    ]
+
+
+def test_a_job_is_asked_every_few_seconds_alone(capsys):
+    progress = jobs._Progress(Job("round 1 of 9"), "j1")
+    progress.tell()
+    assert progress.session.answers == ["round 1 of 9"] and not capsys.readouterr().out
+    progress.asked -= jobs.ASK_EVERY
+    progress.tell()
+    progress.tell()
+    assert capsys.readouterr().out == "  0 s: round 1 of 9\n"
