@@ -25,7 +25,7 @@ from pipelines.files import read_json
 # Seconds between two looks at a server or a job.
 POLL = 0.5
 # Seconds between two questions to a job about what it is at.
-ASK_EVERY = 2.0
+ASK_EVERY = 5.0
 
 
 def write(
@@ -109,8 +109,8 @@ def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> 
     """
     name = session.submit_job(str(job))
     print(
-        f"  Job {name} is submitted. Its logs are at the server and at each client, in "
-        f"{name}/log.txt of the kit.",
+        f"  Job {name} is submitted. The server and each client have a log of it in their kit: "
+        f"{name}/log.txt.",
         flush=True,
     )
     progress = _Progress(session, name)

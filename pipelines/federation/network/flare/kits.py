@@ -32,7 +32,8 @@ from pipelines.guard import repository
 PROJECT = "fedlens"
 # Seconds without a heartbeat until a client counts as gone. One comes every ten; NVFlare waits 600.
 HEARTBEAT = 30.0
-RIGHTS = ("submit_job", "manage_job", "download_job", "view", "operate")
+# the last is the question to a job about what it is at
+RIGHTS = ("submit_job", "manage_job", "download_job", "view", "operate", "app_command")
 FORBIDDEN_RIGHTS = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 LOG_STREAMERS = ("site_log_streamer", "log_receiver")
 

@@ -153,7 +153,7 @@ def test_no_private_image_crosses(runs, project):
     # what may cross did, and was seen: the sets that sda_fl shares, and the weights of a round
     exported = exports.images("own", CLIENTS, GENERATOR)
     assert all(data.images.tobytes()[:200] in crossed for data in exported.values())
-    weights = runs[0][SYNTHETIC[0]].history.models[1]
+    weights = runs[0][PPPFL].history.models[1]
     assert max(weights.values(), key=np.size).tobytes()[:200] in crossed
 
 
