@@ -109,8 +109,8 @@ def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> 
     """
     name = session.submit_job(str(job))
     print(
-        f"  Job {name} is submitted. The server and each client have a log of it in their kit: "
-        f"{name}/log.txt.",
+        f"  Job {name} is submitted. Its log is {name}/log.txt in the kit of each client and, until "
+        "it ends, of the server.",
         flush=True,
     )
     progress = _Progress(session, name)

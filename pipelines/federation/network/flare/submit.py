@@ -57,7 +57,9 @@ def run_elsewhere(params: Params, run: dict[str, str], terms: dict) -> Path:
             f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up "
             "kit."
         )
-    return submit_run(params, run, terms, Path(os.environ[KIT]), _work_of(run), lambda: None)
+    folder = submit_run(params, run, terms, Path(os.environ[KIT]), _work_of(run), lambda: None)
+    print(f"  The server's log has come with its results: {folder / 'log.txt'}")
+    return folder
 
 
 def _work_of(run: dict[str, str]) -> Path:
