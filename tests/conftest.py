@@ -1,5 +1,6 @@
 """Makes copies of the working tree as separate projects: one fresh, one after `dvc repro`."""
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -76,3 +77,10 @@ def built(_built, tmp_path) -> Within:
     # a copy has other inodes, so Git would hold each file for changed until it has looked again
     copy.git("update-index", "-q", "--refresh")
     return copy
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector from all that was imported: with torch and DVC it is much."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000)

@@ -41,7 +41,7 @@ def test_sorted_pieces_leave_a_client_few_classes():
 
 # features of an encoder take a minute
 @pytest.mark.parametrize("network", ["scatter", pytest.param("encoder", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("clients", [1, dp_head.SKEWED, dp_head.SORTED])
+@pytest.mark.parametrize("clients", [1, dp_head.SKEWED])
 def test_a_run_has_its_accuracy_and_a_clients_seconds(clients, network):
     params = config.load()
     profile = params.profiles["digits"].model_copy(update={"encoder": ENCODER})

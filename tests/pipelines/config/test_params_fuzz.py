@@ -21,7 +21,7 @@ from pipelines.config import Params
 from pipelines.errors import UserError
 
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
-SAMPLE, FILES = 500, 60
+SAMPLE, FILES = 250, 30
 AT_MOST = 10.0  # CPU-seconds of a load: a hang is found, on a slow machine as well
 
 

@@ -226,7 +226,7 @@ def test_an_encoders_features_order_noise_and_have_the_name_of_its_weights():
     )
     distances = [
         image_comparison.compare(network, noisy(level), REAL, HELD_OUT, SETTINGS, 0)["fid"]
-        for level in (0.0, 0.2, 0.6)
+        for level in (0.0, 0.6)
     ]
     assert distances == sorted(distances) and distances[0] < distances[-1] / 2
 
