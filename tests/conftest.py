@@ -74,13 +74,13 @@ def built(_built, tmp_path) -> Within:
     """Returns a copy of a whole run. Stages that run again run in this process."""
     shutil.copytree(_built, tmp_path / "fedlens", symlinks=True)
     copy = Within(tmp_path / "fedlens")
-    # a copy has other inodes, so Git would hold each file for changed until it has looked again
+    # a copy has other inodes: Git takes each file for changed until it has read it again
     copy.git("update-index", "-q", "--refresh")
     return copy
 
 
 def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from all that was imported: with torch and DVC it is much."""
+    """Has the garbage collector skip what was imported, which takes it long with torch and DVC."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000)

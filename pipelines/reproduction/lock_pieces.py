@@ -47,7 +47,7 @@ def lock_in_pieces(order: Sequence[str] = ()) -> Iterator[None]:
         text = _joined(data, before, pieces)
         file.write_text(text, "utf-8")
         written.clear()
-        # DVC may go on with the parts that it put in
+        # DVC may still change the objects that it stored
         written[text] = copy.deepcopy(data)
 
     dvcfile.modify_yaml = modify

@@ -94,9 +94,7 @@ class Workers:
     """
 
     def __init__(self, count: int):
-        # one process loads torch, and each worker is a fork of it; no noise is drawn there
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([Ensemble.__module__, "torch._dynamo"])
+        context = multiprocessing.get_context("spawn")
         self.connections = []
         self.processes = []
         for number in range(count):

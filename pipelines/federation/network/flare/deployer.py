@@ -7,7 +7,6 @@ unpacks the job to verify its signatures, whatever its size. So a job is checked
 
 import io
 import json
-import re
 import stat
 import zipfile
 import zlib
@@ -19,7 +18,7 @@ from nvflare.private.defs import ERROR_MSG_PREFIX, RequestHeader
 from nvflare.private.fed.client.training_cmds import DeployProcessor
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
-from pipelines.federation.network.flare.names import CLIENT_APP, CLIENT_FILE
+from pipelines.federation.network.flare.names import CLIENT_APP, CLIENT_FILE, JOB
 
 FOLDERS = {"config/"}
 # NVFlare signs each folder of a job, the topmost among them.
@@ -31,8 +30,6 @@ SIGNATURES = {
 }
 # Bytes, packed and unpacked. Ours has some ten thousand, most of them signatures.
 LARGEST_APP = 2**20
-# A UUID, as NVFlare's servers name jobs.
-JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NO_NAME = "the job's name is none"
 UNREADABLE = "the job cannot be read"
 TOO_LARGE = "the job brings more than a job of this federation has"

@@ -6,7 +6,7 @@ A job holds names of installed code and of the run. It holds no code.
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
@@ -24,7 +24,7 @@ from pipelines.files import read_json
 
 # Seconds between two looks at a server or a job.
 POLL = 0.5
-# Seconds between two questions to a job about what it is at.
+# Seconds between two questions to a job about its phase.
 ASK_EVERY = 5.0
 
 
@@ -96,25 +96,28 @@ def _open_session(kit: Path, timeout: float, check: Callable[[], None]) -> Sessi
             time.sleep(POLL)
 
 
-def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> Path:
+def submit_and_fetch(session: Session, job: Path, logs: str, check: Callable[[], None]) -> Path:
     """Submits a job, waits for its end, and fetches its server's folder.
 
     Args:
         session: The submitter's session.
         job: The job's folder.
+        logs: A sentence about where the logs lie, with "{job}" for the job's name.
         check: Is called at every look, and raises if it is in vain to wait.
 
     Returns:
         The fetched folder.
+
+    Raises:
+        UserError: The server gives the job a name that is none.
     """
     name = session.submit_job(str(job))
-    print(
-        f"  Job {name} is submitted. Its log is {name}/log.txt in the kit of each client and, until "
-        "it ends, of the server.",
-        flush=True,
-    )
+    # the server chose it, and files are fetched by it
+    if not isinstance(name, str) or not names.JOB.fullmatch(name):
+        raise UserError("The server gave the job a name that NVFlare does not give.")
     progress = _Progress(session, name)
     try:
+        say(f"Job {name} is submitted. {logs.replace('{job}', name)}")
         while not _has_finished(session, name):
             check()
             progress.tell()
@@ -125,8 +128,14 @@ def submit_and_fetch(session: Session, job: Path, check: Callable[[], None]) -> 
     return Path(session.download_job_result(name)) / "workspace"
 
 
+def say(line: str) -> None:
+    """Prints a line for the submitter. A terminal that is gone ends no run that clients pay for."""
+    with suppress(OSError, ValueError):
+        print(f"  {line}", flush=True)
+
+
 class _Progress:
-    """Tells in the terminal what a job is at, whenever that has changed.
+    """Tells the phase of a job in the terminal, whenever it has changed.
 
     Args:
         session: The submitter's session.
@@ -146,13 +155,14 @@ class _Progress:
             return
         self.asked = now
         try:
-            phase = plain(self.session.do_app_command(self.job, names.PROGRESS, None)["phase"])
+            answer = self.session.do_app_command(self.job, names.PROGRESS, None)
+            phase = plain(str(answer["phase"]))
         except Exception:
             # whether it still runs is for `_has_finished` to say
             return
         if phase not in ("", self.told):
             self.told = phase
-            print(f"  {now - self.began:.0f} s: {phase}", flush=True)
+            say(f"{now - self.began:.0f} s: {phase}")
 
 
 def _has_finished(session: Session, name: str, attempts: int = 20) -> bool:

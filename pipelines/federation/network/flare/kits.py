@@ -32,8 +32,9 @@ from pipelines.guard import repository
 PROJECT = "fedlens"
 # Seconds without a heartbeat until a client counts as gone. One comes every ten; NVFlare waits 600.
 HEARTBEAT = 30.0
-# the last is the question to a job about what it is at
-RIGHTS = ("submit_job", "manage_job", "download_job", "view", "operate", "app_command")
+RIGHTS = ("submit_job", "manage_job", "download_job", "view", "operate")
+# at the server the submitter may also ask a job for its phase
+AT_SERVER = ("app_command",)
 FORBIDDEN_RIGHTS = ("byoc", "shell_commands", "clone_job", "server-predeployed-flwr")
 LOG_STREAMERS = ("site_log_streamer", "log_receiver")
 
@@ -147,7 +148,9 @@ def _narrow(local: Path, classes: list[str]) -> None:
         if part["path"].endswith(".ServerProcessJobLauncher"):
             part["path"] = SERVER_LAUNCHER
     _write_json(local / "resources.json", resources)
-    submitter = dict.fromkeys(RIGHTS, "any") | dict.fromkeys(FORBIDDEN_RIGHTS, "none")
+    is_server = SERVER in classes
+    rights = (*RIGHTS, *AT_SERVER) if is_server else RIGHTS
+    submitter = dict.fromkeys(rights, "any") | dict.fromkeys(FORBIDDEN_RIGHTS, "none")
     policy = {"format_version": "1.0", "permissions": {"project_admin": submitter}}
     _write_json(local / "authorization.json", policy)
 

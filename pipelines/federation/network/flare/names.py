@@ -1,8 +1,10 @@
 """Holds the names that both ends of a job use.
 
-This module imports nothing. A client's own process, which starts the jobs, reads these names and
-must not load torch for them.
+This module imports nothing of the project. A client's own process, which starts the jobs, reads
+these names and must not load torch for them.
 """
+
+import re
 
 # Two environment variables say what belongs to one machine. A parameter would bring its paths into
 # dvc.lock, and a message would let another member choose them.
@@ -21,8 +23,10 @@ CELLS_SERVICE = "_net_manager"
 # The properties that a job brings to its server.
 RUN = "run"
 TERMS = "terms"
-# The question to a job's server about what it is at.
+# The question to a job's server about its phase.
 PROGRESS = "progress"
+# NVFlare's names of jobs. A folder has this name, so another one could lead anywhere.
+JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # The files that a job's server leaves.
 MODELS = "models.safetensors"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from nvflare.collab import collab
+from nvflare.private.fed.server.server_commands import ServerCommands
 
 from pipelines import config
 from pipelines.config import Params
@@ -77,6 +78,8 @@ class Server:
     def main(self) -> None:
         """Runs all rounds, and leaves either their history or the reason of a failure."""
         folder = Path(collab.workspace.get_run_dir(collab.fl_ctx.get_job_id()))
+        # in the place of the answer that `server_worker` gives until now
+        ServerCommands.app_cmd_registry.pop(PROGRESS, None)
         collab.fl_ctx.get_engine().register_app_command(PROGRESS, self.progress)
         try:
             self.lead(folder, collab.get_app_prop(RUN), collab.get_app_prop(TERMS))
@@ -106,7 +109,7 @@ class Server:
         _run(folder, params, run, terms, self.engine)
 
     def progress(self, *_of_nvflare) -> dict[str, str]:
-        """Returns {"phase": what this job is at}; "" before the clients are there."""
+        """Returns {"phase": the phase of this job}; "" before the clients are there."""
         phase = self.engine.phase if self.engine else ""
         if phase.startswith("round "):
             return {"phase": f"{phase} of {self.engine.rounds}"}

@@ -23,6 +23,9 @@ from pipelines.federation.run_spec import RunSpec
 
 WORK = paths.SCRATCH / "nvflare"
 HOST = "localhost"
+LOGS_ELSEWHERE = (
+    "Its log is {job}/log.txt in the kit of each client and, until it ends, of the server."
+)
 
 
 def run_over_network(params: Params, run: RunSpec) -> NetworkRun:
@@ -57,8 +60,12 @@ def run_elsewhere(params: Params, run: dict[str, str], terms: dict) -> Path:
             f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up "
             "kit."
         )
-    folder = submit_run(params, run, terms, Path(os.environ[KIT]), _work_of(run), lambda: None)
-    print(f"  The server's log has come with its results: {folder / 'log.txt'}")
+    kit, work = Path(os.environ[KIT]), _work_of(run)
+    folder = submit_run(params, run, terms, kit, work, LOGS_ELSEWHERE, lambda: None)
+    log = folder / "log.txt"
+    # a job that the server could not begin has none
+    if log.exists():
+        jobs.say(f"The server's log has come with its results: {log}")
     return folder
 
 
@@ -93,7 +100,8 @@ class Network(NamedTuple):
             run: The run.
             terms: The submitter's terms of it.
         """
-        return submit_run(self.params, run.names, terms, self.kits / ADMIN, self.work, self.check)
+        kit, logs = self.kits / ADMIN, f"The logs lie in {self.work / 'logs'} until all went well."
+        return submit_run(self.params, run.names, terms, kit, self.work, logs, self.check)
 
     def check(self) -> None:
         """Checks that the processes still run.
@@ -162,6 +170,7 @@ def submit_run(
     terms: dict,
     kit: Path,
     work: Path,
+    logs: str,
     check: Callable[[], None],
 ) -> Path:
     """Submits a run once all clients are there, waits for its end, and fetches the server's folder.
@@ -172,6 +181,7 @@ def submit_run(
         terms: The submitter's terms of it.
         kit: The submitter's kit.
         work: The folder for the job.
+        logs: A sentence about where the logs lie, with "{job}" for the job's name.
         check: Is called at every look, and raises if it is in vain to wait.
 
     Returns:
@@ -185,7 +195,7 @@ def submit_run(
     with jobs.connected(kit, settings.start_timeout, check) as session:
         _wait_for_clients(session, clients, settings.start_timeout, check)
         jobs.write(work / "job", run, terms, clients, settings)
-        return jobs.submit_and_fetch(session, work / "job", check)
+        return jobs.submit_and_fetch(session, work / "job", logs, check)
 
 
 def _read(folder: Path, params: Params, run: RunSpec) -> NetworkRun:

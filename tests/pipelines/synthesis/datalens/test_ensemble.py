@@ -42,7 +42,7 @@ def asked(teachers, steps=(0, 1, 2)) -> bytes:
     return b"".join(teachers.poll(*fakes(step), 2).tobytes() for step in steps)
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_votes_do_not_depend_on_the_number_of_processes(monkeypatch, question, count):
     alone = asked(Ensemble(RECIPE, *question, BALLOT))
     monkeypatch.setenv("FEDLENS_WORKERS", str(count))

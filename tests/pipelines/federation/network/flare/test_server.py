@@ -12,9 +12,11 @@ pytest.importorskip("nvflare", reason="needs the extra `flare`")
 from nvflare.apis.signal import Signal
 
 from pipelines import config
-from pipelines.federation.network.flare import server
+from pipelines.federation.network.flare import client, server
 from pipelines.federation.network.flare.engine import Lost, NetworkEngine
 from pipelines.federation.run_spec import RunSpec
+from pipelines.joint import client as joint_client
+from pipelines.joint import server as joint_server
 
 RUN = RunSpec("digits", "sda_fl", "dp_moments")
 CARD = {"privacy": {"epsilon": 3.0, "guarantee": "formal"}, "release": "abc"}
@@ -74,7 +76,7 @@ def test_figures_that_are_none_are_not_told_and_the_others_are(params, wrong, ca
     assert "of c0: " in caplog.text
 
 
-def test_a_server_says_what_it_is_at_and_how_many_rounds_there_are(params, monkeypatch):
+def test_a_server_says_its_phase_and_how_many_rounds_there_are(params, monkeypatch):
     monkeypatch.setenv("FEDLENS_HOME", str(ROOT))
     monkeypatch.chdir(ROOT)
     leader = server.Server()
@@ -89,3 +91,13 @@ def test_a_server_says_what_it_is_at_and_how_many_rounds_there_are(params, monke
         leader.engine.phase = phase
         leader.engine.rounds = 30
         assert leader.progress("progress", None) == {"phase": said}
+
+
+@pytest.mark.parametrize(
+    ("leader", "client"),
+    [(server.Server, client.Client), (joint_server.Server, joint_client.Client)],
+)
+def test_each_phase_is_a_call_that_clients_answer(leader, client):
+    published = {name for name in dir(client) if not name.startswith("_")}
+    assert set(leader.PHASES) - {server.ALONE} <= published
+    assert {"describe", "begin"} <= set(leader.PHASES)

@@ -88,7 +88,7 @@ def test_a_client_that_dies_fails_the_stage_within_seconds(project):
     terminal = terminal_of(project)
     assert "is there (3 of 3)." in terminal
     assert re.search(
-        r"  Job \S+ is submitted\. Its log is \S+/log\.txt in the kit of each client", terminal
+        r"  Job \S+ is submitted\. The logs lie in \S+/logs until all went well\.\n", terminal
     )
     assert re.search(r"^  \d+ s: round \d+ of 100000$", terminal, re.MULTILINE)
     assert not Path("models/initial/own").exists()
