@@ -60,8 +60,8 @@ def run_elsewhere(params: Params, run: dict[str, str], terms: dict) -> Path:
             f"federation.mode is 'remote': {KIT} must name the folder of the submitter's start-up "
             "kit."
         )
-    kit, work = Path(os.environ[KIT]), _work_of(run)
-    folder = submit_run(params, run, terms, kit, work, LOGS_ELSEWHERE, lambda: None)
+    kit = Path(os.environ[KIT])
+    folder = submit_run(params, run, terms, kit, _work_of(run), LOGS_ELSEWHERE, lambda: None)
     log = folder / "log.txt"
     # a job that the server could not begin has none
     if log.exists():
@@ -100,7 +100,8 @@ class Network(NamedTuple):
             run: The run.
             terms: The submitter's terms of it.
         """
-        kit, logs = self.kits / ADMIN, f"The logs lie in {self.work / 'logs'} until all went well."
+        logs = f"The logs lie in {self.work / 'logs'} until all went well."
+        kit = self.kits / ADMIN
         return submit_run(self.params, run.names, terms, kit, self.work, logs, self.check)
 
     def check(self) -> None:
