@@ -69,6 +69,12 @@ def test_a_client_may_be_asked_for_two_classes_and_nothing_else(made, client):
     assert not any("stream" in part["id"] for part in resources["components"])
     for rights in local(made, client, "authorization.json")["permissions"].values():
         assert all(rights[name] == "none" for name in ("byoc", "shell_commands", "clone_job"))
+        assert "app_command" not in rights
+
+
+def test_the_submitter_may_ask_the_server_for_the_phase_of_a_job(made):
+    (rights,) = local(made, "localhost", "authorization.json")["permissions"].values()
+    assert rights["app_command"] == "any"
 
 
 def test_the_servers_processes_are_guarded_and_its_class_list_is_its_own(made):
