@@ -24,6 +24,11 @@ from pipelines.files import write_text
 
 # of sites and of classes, in a listing
 MOST_LINES = 30
+# No count decides this: what a client releases must not follow from how many records it has.
+OF_DATALENS = (
+    "# `datalens` takes longest, and serves clients of ten thousand records and more. If it is public",
+    "# that yours have fewer, take it out of `synthesis.generators` (docs/synthesis.md, section 3).",
+)
 
 
 def add(params: Params, name: str, path: Path | None, *, by_site: bool | None) -> None:
@@ -141,7 +146,7 @@ def _next_steps(
     if prepare:
         lines += ["prepare:", *prepare]
     lines += _partition_lines(params, proposed.partition)
-    return [*lines, "", "Then run `python -m pipelines.config`, and `make repro`."]
+    return [*lines, *OF_DATALENS, "", "Then run `python -m pipelines.config`, and `make repro`."]
 
 
 def _partition_lines(params: Params, partition: dict | None) -> list[str]:

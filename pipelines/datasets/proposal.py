@@ -107,6 +107,7 @@ def as_yaml(name: str, profile: dict) -> str:
     """Returns the text of a profile's file."""
     yaml = YAML()
     yaml.default_flow_style = None
+    yaml.width = 120
     stream = io.StringIO()
     yaml.dump(profile, stream)
     return (
