@@ -1,13 +1,13 @@
 """Reads plain data from a YAML file that a user wrote, or says in a sentence why it is none.
 
-The text is looked through event by event before anything is built from it. So a file whose blocks
+The text is measured event by event, and no value is built before its end. So a file whose blocks
 lie thousands deep, or whose aliases stand for millions of values, is refused at once.
 """
 
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ruamel.yaml import YAML, events
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.parser import Parser
 
 from pipelines.errors import UserError
 
@@ -93,9 +94,11 @@ def _held(text: str) -> object:
         UserError: It is too large or too deep to be meant. The file's name is not in the sentence.
         YAMLError, ValueError, KeyError: It is no YAML.
     """
-    _check(YAML(typ="safe", pure=True).parse(text))
     yaml = YAML(typ="safe", pure=True)
+    yaml.Parser = MeasuringParser
     yaml.Constructor = Constructor
+    # the parser refuses a second anchor of one name, in a sentence
+    yaml.composer.warn_double_anchors = False
     return yaml.load(text)
 
 
@@ -116,18 +119,6 @@ def _text(path: Path) -> str:
         raise UserError(
             f"{path} is not valid YAML (line {line}): byte {content[error.start]:#04x} is no UTF-8."
         ) from None
-
-
-def _check(parsed_events: Iterable[events.Event]) -> None:
-    """Checks how deep and large a file is.
-
-    Raises:
-        UserError: It is too deep or too large, or something is wrong with an anchor. The file's
-            name is not in the sentence.
-    """
-    measure = _Measure()
-    for event in parsed_events:
-        measure.see(event, event.start_mark.line + 1)
 
 
 @dataclass
@@ -214,6 +205,29 @@ class _Measure:
     def _check_depth(self, levels: int, line: int) -> None:
         if levels > DEEPEST:
             raise UserError(f"has more than {DEEPEST} blocks within one another, in line {line}.")
+
+
+class MeasuringParser(Parser):
+    """Parses as ruamel.yaml does, and checks how deep and large the file is so far.
+
+    The composer takes each event from here, and nodes are shared by aliases. The constructor, which
+    may not survive what is too deep, begins after the last event.
+    """
+
+    def __init__(self, loader: YAML):
+        super().__init__(loader)
+        self.measure = _Measure()
+
+    def get_event(self) -> events.Event:
+        """Returns the next event.
+
+        Raises:
+            UserError: The file is too deep or too large, or something is wrong with an anchor. The
+                file's name is not in the sentence.
+        """
+        event = super().get_event()
+        self.measure.see(event, event.start_mark.line + 1)
+        return event
 
 
 def _constructed(construct: Callable, node: ScalarNode) -> int | float:
