@@ -16,14 +16,15 @@ from dvc.repo import Repo
 from project import Project
 
 from pipelines import config
+from pipelines.reproduction.hashed_once import hashed_once
 from pipelines.reproduction.lock_pieces import lock_in_pieces
 from pipelines.reproduction.parsed_once import parsed_once
 
 
 @contextlib.contextmanager
 def as_fast_as_ours() -> Iterator[None]:
-    """Has DVC read and write YAML as `make repro` has it, which changes no byte."""
-    with parsed_once(), lock_in_pieces():
+    """Has DVC read, write and hash as `make repro` has it, which changes no byte."""
+    with parsed_once(), hashed_once(), lock_in_pieces():
         yield
 
 

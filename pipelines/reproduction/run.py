@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pipelines.errors import UserError
 from pipelines.reproduction import side_by_side, warm
 from pipelines.reproduction.blocks import OUT, Blocks, to_this_process
+from pipelines.reproduction.hashed_once import hashed_once
 from pipelines.reproduction.lock_pieces import lock_in_pieces
 from pipelines.reproduction.parsed_once import parsed_once
 from pipelines.reproduction.progress import Progress
@@ -43,7 +44,14 @@ def reproduce(targets: list[str], jobs: int) -> int:
     from dvc.repo.reproduce import get_active_graph
 
     try:
-        with parsed_once(), Repo() as repo, _quiet(), lock_repo(repo), repo.scm_context(quiet=True):
+        with (
+            parsed_once(),
+            hashed_once(),
+            Repo() as repo,
+            _quiet(),
+            lock_repo(repo),
+            repo.scm_context(quiet=True),
+        ):
             # without the edges of frozen stages, whose inputs are not made
             graph = get_active_graph(repo.index.graph)
             run = _Run(_plan(repo, graph, targets), graph, jobs)

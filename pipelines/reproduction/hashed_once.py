@@ -1,0 +1,71 @@
+"""Has DVC hash the code that stages depend on once in a run, and again where a file of it changes.
+
+Sixty stages depend on the same few folders of code, and DVC hashes them anew for each stage, before
+and after it. As in DVC's own database of hashes, a file has changed when its time, its size or its
+inode is another.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# [(path, time of change in nanoseconds, size in bytes, inode)] of all files of a dependency
+State = list[tuple[str, int, int, int]]
+
+
+@contextlib.contextmanager
+def hashed_once() -> Iterator[None]:
+    """Keeps what DVC found of each dependency that is code, until the block ends."""
+    from dvc.output import Output
+
+    build = Output._build
+    # {path: (state, what DVC found)}
+    known = {}
+
+    def once(self, odb, path: str, fs, *rest, **options):
+        state = state_of(Path(path)) if self.IS_DEPENDENCY and is_code(Path(path)) else None
+        if state is None:
+            return build(self, odb, path, fs, *rest, **options)
+        if path not in known or known[path][0] != state:
+            known[path] = state, build(self, odb, path, fs, *rest, **options)
+        return known[path][1]
+
+    Output._build = once
+    try:
+        yield
+    finally:
+        Output._build = build
+
+
+def is_code(path: Path) -> bool:
+    """Returns whether a path is a Python module or package. All else is hashed as DVC does."""
+    return path.suffix == ".py" or (path / "__init__.py").exists()
+
+
+def state_of(path: Path) -> State | None:
+    """Returns what tells a change of any file, or None where nothing or a link is there.
+
+    Args:
+        path: A module, or the folder of a package.
+    """
+    if path.is_symlink() or not path.exists():
+        return None
+    if path.is_file():
+        return [_file(str(path), path.stat())]
+    files = []
+    waiting = [str(path)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    return None
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                else:
+                    files.append(_file(entry.path, entry.stat()))
+    return sorted(files)
+
+
+def _file(path: str, found: os.stat_result) -> tuple[str, int, int, int]:
+    return path, found.st_mtime_ns, found.st_size, found.st_ino
