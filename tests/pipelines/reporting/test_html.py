@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from pipelines import paths
 from pipelines.files import write_json
-from pipelines.reporting import comparisons, new_clients, views
+from pipelines.reporting import answers, comparisons, new_clients, page, views
 from pipelines.reporting.formatting import bound
 from stages import report
 
@@ -62,6 +62,23 @@ def test_the_first_screen_answers_the_four_questions_and_shows_no_noise(run):
     assert "What each client hands out by dp_moments" in first
     assert "datalens" not in first  # its plan says that it is noise
     assert "Samples by datalens NOISE : all 2 clients" in Page(run.source()).text
+
+
+def test_several_data_sets_begin_with_a_line_for_each_that_leads_to_it(run):
+    view = run.view()
+    other = {**view, "summary": {**view["summary"], "dataset": "lungs", "choice": None}}
+    other["answers"] = answers.of_run(other["summary"], [], seeded=False)
+    text = page.render(run.params, [view, other])
+    navigation = text.partition("<nav")[2].partition("</nav>")[0]
+    lines = Page(f"<nav{navigation}").text
+    assert lines.startswith(
+        f"digits : {view['answers'][0].headline} by {view['answers'][1].headline}"
+    )
+    assert lines.endswith("lungs : This run cannot say")
+    for name in ("digits", "lungs"):
+        assert f'href="#{name}"' in navigation and text.count(f'id="{name}"') == 1
+    # one data set needs no such list
+    assert "<nav" not in run.source()
 
 
 def test_what_there_is_of_each_of_many_clients_is_folded(run, monkeypatch):
