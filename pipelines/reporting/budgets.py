@@ -61,13 +61,15 @@ def total(statements: list[dict], delta: float) -> dict:
     The costs are those that the client's ledger holds.
 
     Args:
-        statements: Anything with a "cost", as the ledger writes it; one for each release.
+        statements: Anything with a "cost", as the ledger writes it, and perhaps "trust"; one for each
+            release.
         delta: Delta of the total.
 
     Returns:
-        {"epsilon", "delta", "guarantee", "unit", "relation", "accountant"}. If a release has no
-        guarantee, epsilon is infinite and the guarantee is "none". If the total passes
-        LARGEST_EPSILON, epsilon is infinite and the guarantee is BEYOND.
+        {"epsilon", "delta", "guarantee", "unit", "relation", "accountant", "trust"}. If a release
+        has no guarantee, epsilon is infinite and the guarantee is "none". If the total passes
+        LARGEST_EPSILON, epsilon is infinite and the guarantee is BEYOND. `trust` has each sentence
+        that says whom a release trusts.
 
     Example:
         >>> release = {"cost": {"kind": "gaussian", "mu": 1.0}}
@@ -90,4 +92,5 @@ def total(statements: list[dict], delta: float) -> dict:
         "unit": "record",
         "relation": "add or remove one record",
         "accountant": TOTAL_ACCOUNTANT,
+        "trust": sorted({one["trust"] for one in statements if one.get("trust")}),
     }

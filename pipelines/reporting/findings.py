@@ -109,8 +109,9 @@ def accounts(summary: dict) -> list[dict]:
     methods = {}
     for name, figures in summary["methods"].items():
         if "accountant" in figures:
-            text = "unit: {unit}; {relation}; sampling: {sampling}; by {accountant}"
-            methods.setdefault(text.format(**figures), []).append(name)
+            text = "unit: {unit}; {relation}; sampling: {sampling}; by {accountant}."
+            sentences = [text.format(**figures), *figures.get("trust", [])]
+            methods.setdefault(" ".join(sentences), []).append(name)
     return [{"methods": names, "text": text} for text, names in methods.items()]
 
 

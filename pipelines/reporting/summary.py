@@ -183,8 +183,11 @@ def _home(results: dict, client: str) -> dict:
 
 
 def _price(statement: dict) -> dict:
-    """Returns the statement's fields; JSON holds an infinite epsilon or mu as text."""
-    price = {}
+    """Returns the statement's fields; JSON holds an infinite epsilon or mu as text.
+
+    `trust` is None where nobody but the client has to be trusted.
+    """
+    price = {"trust": statement.get("trust")}
     for field in STATEMENT:
         price[field] = statement[field]
     for field in ("epsilon", "mu"):

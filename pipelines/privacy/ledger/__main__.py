@@ -79,7 +79,10 @@ def show(path: Path, delta: float | None) -> None:
             total = accounting.total_epsilon(costs=mechanism_costs, delta=ledger.delta)
             words = wording.total(total, mechanism_costs)
             print(f"  {len(mechanism_costs)} of {mechanism} together: epsilon {words}")
-    # 3. what makes an infinite total infinite
+    # 3. whom a release trusts, without whom its price does not hold
+    for sentence, fingerprints in _trusted(opened).items():
+        print(f"  {', '.join(fingerprints)}: {sentence}")
+    # 4. what makes an infinite total infinite
     if math.isinf(ledger.total_epsilon()):
         mechanisms = {entry["fingerprint"]: entry["mechanism"] for entry in opened}
         named = []
@@ -87,6 +90,15 @@ def show(path: Path, delta: float | None) -> None:
             mechanism = mechanisms.get(fingerprint, "never opened")
             named.append((f"{fingerprint[:12]} ({mechanism})", cost))
         print(f"  {wording.culprits(named, ledger.delta)}")
+
+
+def _trusted(opened: list[dict]) -> dict[str, list[str]]:
+    """Returns {sentence that says whom a release trusts: the first digits of those releases}."""
+    trusted = {}
+    for entry in opened:
+        if "trust" in entry["statement"]:
+            trusted.setdefault(entry["statement"]["trust"], []).append(entry["fingerprint"][:12])
+    return trusted
 
 
 def verify(path: Path, delta: float | None) -> None:

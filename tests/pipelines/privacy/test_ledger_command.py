@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from ledgers import DELTA, release
@@ -97,6 +98,17 @@ def test_each_client_has_a_delta_of_its_own(folder, said):
         "delta 0.0001",
         "delta 1e-07",
     ]
+
+
+def test_show_says_once_whom_releases_trust(folder, said):
+    sentence = "This bound holds while at most 2 of the 5 clients put what they know together."
+    joint = []
+    for seed in (1, 2):
+        alone = release(seed=seed)
+        joint.append(replace(alone, statement={**alone.statement, "trust": sentence}))
+    entered(folder, *joint, release(seed=3))
+    (told,) = [line for line in said("show") if sentence in line]
+    assert told == f"  {joint[0].fingerprint[:12]}, {joint[1].fingerprint[:12]}: {sentence}"
 
 
 def test_show_names_the_releases_without_a_guarantee(folder, said):

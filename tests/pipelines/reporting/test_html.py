@@ -205,6 +205,20 @@ def test_each_epsilon_has_delta_unit_relation_and_accountant(run):
     assert len(numbers) == len([figure for figure in followed if figure[0].isdigit()])
 
 
+def test_whom_a_release_trusts_stands_wherever_its_epsilon_does(run):
+    sentence = "This bound holds while at most 1 of the 2 clients put what they know together."
+    assert sentence not in run.source() + run.client_source("a")
+    card = paths.synthetic("digits", "a", "dp_moments") / "card.json"
+    run.edit(card, lambda content: content["privacy"].update(trust=sentence))
+    results = paths.personal("digits", "dp_moments") / "pppfl-dp_moments/results.json"
+    run.edit(results, lambda content: content.update(trust=[sentence]))
+    # beside the method, at the release, and beside what all releases of the client cost together
+    details = run.source().partition("Privacy details")[2]
+    assert details.count(sentence) == 3
+    assert run.client_source("a").count(sentence) == 2
+    assert sentence not in run.client_source("b")
+
+
 def test_the_total_is_on_the_page(run):
     total = run.summary()["clients"]["a"]["total"]
     text = Page(run.source()).text
