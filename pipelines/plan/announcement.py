@@ -45,7 +45,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def summary(dataset: str, rows: Sequence[Row]) -> list[str]:
-    """Returns how many releases of a data set are new, and where a cap ends the run."""
+    """Returns how many releases of a data set are new, whom they trust, and where a cap ends the run."""
     counts = {row.client: 0 for row in rows}
     for row in rows:
         counts[row.client] += row.state == NEW
@@ -55,7 +55,8 @@ def summary(dataset: str, rows: Sequence[Row]) -> list[str]:
     for client, count in counts.items():
         phrases[client] = f"{count} new release{'' if count == 1 else 's'}"
     written = [f"{dataset}, {line}" for line in words.by_client(phrases)]
-    return written + _refusal(dataset, rows)
+    trusted = [f"{row.name}: {row.trust}" for row in rows if row.state == NEW and row.trust]
+    return [*written, *dict.fromkeys(trusted), *_refusal(dataset, rows)]
 
 
 def _refusal(dataset: str, rows: Sequence[Row]) -> list[str]:

@@ -29,12 +29,14 @@ class Part:
         epsilon, delta: What its statement claims.
         cost: What its ledger charges.
         release: What its ledger enters, or None where no ledger can know it.
+        trust: Whom the claim trusts, in a sentence, or None.
     """
 
     epsilon: float
     delta: float
     cost: dict
     release: Release | None
+    trust: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,4 +140,4 @@ def _of_method(
 
 
 def _part(statement: Statement, cost: dict, entry: Release | None) -> Part:
-    return Part(statement.epsilon, statement.delta, cost, entry)
+    return Part(statement.epsilon, statement.delta, cost, entry, statement.trust)

@@ -30,6 +30,7 @@ class Row:
         state: NEW is charged; MADE and BEGUN were charged when they were entered.
         epsilon, delta: What the release claims alone.
         total: All of the client's releases together, once this one and those above it are made.
+        trust: Whom the claim trusts, in a sentence, or None.
     """
 
     client: str
@@ -39,6 +40,7 @@ class Row:
     epsilon: float
     delta: float
     total: Total
+    trust: str | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -72,6 +74,7 @@ def of(params: Params, dataset: str, ledgers: dict[str, Ledger], records: Record
                 part.epsilon,
                 part.delta,
                 release_totals.after(ledgers[client], to_come[client]),
+                part.trust,
             )
 
 

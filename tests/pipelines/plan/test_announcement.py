@@ -1,5 +1,7 @@
 """Tests what the plan says, of rows made by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipelines.plan import announcement
@@ -50,3 +52,12 @@ def test_the_first_refused_stage_ends_the_run():
 def test_new_releases_are_counted(count, said):
     rows = [row("c0", f"g{number}", NEW, 1.0, None) for number in range(count)]
     assert announcement.summary("digits", rows) == [f"digits, c0: {said}"]
+
+
+def test_whom_new_releases_trust_is_told_once():
+    rows = []
+    for client in ("c0", "c1"):
+        for state, sentence in ((NEW, "It holds."), (MADE, "It held."), (NEW, None)):
+            rows.append(replace(row(client, "joint", state, 1.0, None), trust=sentence))
+    told = announcement.summary("digits", rows)
+    assert told == ["digits, c0 and c1: 2 new releases", "joint: It holds."]

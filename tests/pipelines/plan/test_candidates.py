@@ -89,6 +89,7 @@ def test_a_joint_generator_is_one_release_of_all_clients(params):
     first, *others = candidates.all_of(three, "digits", ledgers, known)
     assert (first.name, first.stage) == ("joint_moments", "joint_release@digits")
     assert first.is_joint and not first.is_apart and list(first.parts) == list(clients)
+    assert all("put what they know together" in part.trust for part in first.parts.values())
     own = [each.stage for each in others if each.name == "dp_moments"]
     assert own == [f"train_generator@digits-{client}-dp_moments" for client in clients]
     assert all(each.name != "joint_moments" for each in others)
