@@ -1,6 +1,6 @@
 """Writes the pages whose figures come from stored results.
 
-    make figures      # docs/results.md, parts of README.md and docs/secure_sums.md; seconds
+    make figures      # docs/results.md, docs/noisy_training.md, parts of other pages; seconds
 
 A template is Jinja's. It names a benchmark and a row of its results, never a figure:
 
@@ -29,6 +29,8 @@ PAGES = {
     "worth.md.j2": Path("README.md"),
     "results.md.j2": Path("docs/results.md"),
     "joint.md.j2": Path("docs/secure_sums.md"),
+    "outer_loop.md.j2": Path("docs/federation.md"),
+    "noisy_training.md.j2": Path("docs/noisy_training.md"),
 }
 # a page that is more than a template's has this part of its own
 PART = "<!-- made by `make figures` from docs/templates/{template} -->\n"
