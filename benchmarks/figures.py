@@ -30,6 +30,11 @@ PAGES = {
     "results.md.j2": Path("docs/results.md"),
     "joint.md.j2": Path("docs/secure_sums.md"),
     "outer_loop.md.j2": Path("docs/federation.md"),
+    "moments_utility.md.j2": Path("docs/synthesis.md"),
+    "digits_utility.md.j2": Path("docs/synthesis.md"),
+    "datalens_teachers.md.j2": Path("docs/synthesis.md"),
+    "datalens_options.md.j2": Path("docs/synthesis.md"),
+    "generator_utility.md.j2": Path("docs/synthesis.md"),
     "noisy_training.md.j2": Path("docs/noisy_training.md"),
 }
 # a page that is more than a template's has this part of its own
