@@ -7,10 +7,11 @@ The two studies are `roads` and `newcomers`. Each experiment is one command:
 
     python -m experiments compare workspace NAME    (scores of your own runs, side by side)
 
-Each run of an experiment is one `dvc exp run` in the workspace, one after the other. A table of
-28x28 images takes a day or more on two cores. When a run is done, its figures are stored in
-experiments/results. Only runs that are missing there, or that were measured under other parameters,
-run again. After a change of code, remove the experiment's file there.
+Each run of an experiment is one `dvc exp run` in the workspace, one after the other. The stages of
+a run are made side by side, as by `make repro`. A table of 28x28 images takes many hours. When a
+run is done, its figures are stored in experiments/results. Only runs that are missing there, or
+that were measured under other parameters, run again. After a change of code, remove the
+experiment's file there.
 
 Then NAME.csv, NAME.md and NAME.png are written from all runs stored under today's parameters.
 Figure 3 is the picture of Table V. The parameter files must be committed; they are restored after

@@ -1,10 +1,14 @@
-"""Makes one run after the other with `dvc exp run`, and restores the parameter files.
+"""Makes one run after the other as `make repro` does, and restores the parameter files.
+
+`dvc exp run` alone has one stage at a time. So the stages are made first, as many at a time as the
+cores allow, and `dvc exp run` then finds nothing to do but to note the experiment.
 
 `--queue` and `--temp` are not used. They run in a copy of what Git tracks, which has neither the
 raw images nor the ledgers. A release made there would not be entered here.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +24,9 @@ from pipelines.files import write_text
 from pipelines.paths import SCRATCH
 
 DVC = [sys.executable, "-m", "dvc"]
+REPRODUCTION = [sys.executable, "-m", "pipelines.reproduction"]
+# the line before each stage
+STAGE = re.compile(r"\[\d+/\d+\] ([^,\n]+)")
 LOGS = SCRATCH / "experiments"
 
 
@@ -80,21 +87,39 @@ def reproduce(name: str, run: Run, show: Callable[[str], None]) -> None:
     environment = _environment()
     # DVC refuses this command if there is no such experiment, which is no error here.
     subprocess.run([*DVC, "exp", "remove", name], capture_output=True, env=environment)
-    command = [*DVC, "exp", "run", "--name", name, *arguments(run.overrides), *run.targets]
+    words = arguments(run.overrides)
+    _override(words)
     log = LOGS / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
 
         def write_line(line: str) -> None:
             file.write(line)
-            if line.startswith("Running stage"):
-                show(line.split("'")[1])
+            if begun := STAGE.match(line):
+                show(begun[1])
 
-        code = _run(command, environment, write_line)
+        code = _run([*REPRODUCTION, *run.targets], environment, write_line)
+        if not code:
+            noting = [*DVC, "exp", "run", "--name", name, *words, *run.targets]
+            code = _run(noting, environment, write_line)
     if code:
         raise UserError(
             f"{name} failed: {_complaint(log.read_text())} All that was said is in {log}."
         )
+
+
+def _override(words: list[str]) -> None:
+    """Changes the parameter files as `dvc exp run` does.
+
+    Args:
+        words: Arguments of that command, `-S` before each override.
+    """
+    # takes a second to import, which a refusal need not wait for
+    from dvc.utils.cli_parse import to_path_overrides
+    from dvc.utils.hydra import apply_overrides
+
+    for path, overrides in to_path_overrides(words[1::2]).items():
+        apply_overrides(path, overrides)
 
 
 def _environment() -> dict[str, str]:

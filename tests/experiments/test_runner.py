@@ -1,6 +1,6 @@
 """Tests that params.yaml is restored after a failure, an interruption and a success.
 
-DVC is a stand-in here.
+DVC, and what runs the stages, are a stand-in here.
 """
 
 import signal
@@ -22,8 +22,9 @@ DVC = """
 import pathlib, signal, sys, time
 with open("calls", "a") as out: print(*sys.argv[1:], file=out)
 if sys.argv[2] == "remove": sys.exit(1)
-pathlib.Path("params.yaml").write_text("seed: 3\\n")
-print("Running stage 'fine_tune@own-gan':")
+if sys.argv[1] == "exp": sys.exit()
+assert pathlib.Path("params.yaml").read_text().startswith("seed: 3")
+print("[1/2] fine_tune@own-gan, about 80 s left")
 {rest}
 """
 
@@ -38,8 +39,9 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def stand_in(monkeypatch, rest: str) -> None:
-    Path("dvc.py").write_text(DVC.format(rest=rest))
-    monkeypatch.setattr(runner, "DVC", [sys.executable, "dvc.py"])
+    Path("stand_in.py").write_text(DVC.format(rest=rest))
+    monkeypatch.setattr(runner, "DVC", [sys.executable, "stand_in.py"])
+    monkeypatch.setattr(runner, "REPRODUCTION", [sys.executable, "stand_in.py", "repro"])
 
 
 def test_a_good_run_shows_its_stages_and_leaves_the_parameters_as_they_were(project, monkeypatch):
@@ -47,11 +49,12 @@ def test_a_good_run_shows_its_stages_and_leaves_the_parameters_as_they_were(proj
     shown = []
     with runner.restored():
         runner.reproduce("t", RUN, shown.append)
-        assert Path("params.yaml").read_text() == "seed: 3\n"
+        assert Path("params.yaml").read_text() == BEFORE.replace("7", "3")
     assert Path("params.yaml").read_text() == BEFORE
     assert shown == ["fine_tune@own-gan"]
     assert Path("calls").read_text().splitlines() == [
         "exp remove t",
+        "repro report",
         "exp run --name t -S seed=3 report",
     ]
 
@@ -77,7 +80,7 @@ def test_a_failing_run_is_one_sentence_and_the_parameters_are_back(
         str(error.value)
         == f"t failed: {sentence} All that was said is in .scratch/experiments/t.log."
     )
-    assert "Running stage" in Path(".scratch/experiments/t.log").read_text()
+    assert "[1/2]" in Path(".scratch/experiments/t.log").read_text()
     assert Path("params.yaml").read_text() == BEFORE
 
 
@@ -90,7 +93,8 @@ def test_an_interruption_reaches_dvc_which_ends_before_the_parameters_are_back(
     code = (
         "import signal, sys; from experiments import plans, runner\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background has it ignored
-        "runner.DVC, run = [sys.executable, 'dvc.py'], plans.Run('own', 3, '', {'seed': 3}, ('report',), ())\n"
+        "runner.DVC, runner.REPRODUCTION = [sys.executable, 'stand_in.py'], [sys.executable, 'stand_in.py', 'repro']\n"
+        "run = plans.Run('own', 3, '', {'seed': 3}, ('report',), ())\n"
         "with runner.restored(): runner.reproduce('t', run, lambda stage: open('begun', 'w').close())"
     )
     ours = subprocess.Popen(
