@@ -45,7 +45,10 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def summary(dataset: str, rows: Sequence[Row]) -> list[str]:
-    """Returns how many releases of a data set are new, whom they trust, and where a cap ends the run."""
+    """Returns what a run spends of a data set.
+
+    That is how many releases are new, whom they trust, and where a cap ends the run.
+    """
     counts = {row.client: 0 for row in rows}
     for row in rows:
         counts[row.client] += row.state == NEW

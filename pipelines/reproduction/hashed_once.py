@@ -23,7 +23,7 @@ def hashed_once() -> Iterator[None]:
     # {path: (state, what DVC found)}
     known = {}
 
-    def once(self, odb, path: str, fs, *rest, **options):
+    def build_once(self, odb, path: str, fs, *rest, **options):
         state = state_of(Path(path)) if self.IS_DEPENDENCY and is_code(Path(path)) else None
         if state is None:
             return build(self, odb, path, fs, *rest, **options)
@@ -31,7 +31,7 @@ def hashed_once() -> Iterator[None]:
             known[path] = state, build(self, odb, path, fs, *rest, **options)
         return known[path][1]
 
-    Output._build = once
+    Output._build = build_once
     try:
         yield
     finally:
@@ -67,5 +67,5 @@ def state_of(path: Path) -> State | None:
     return sorted(files)
 
 
-def _file(path: str, found: os.stat_result) -> tuple[str, int, int, int]:
-    return path, found.st_mtime_ns, found.st_size, found.st_ino
+def _file(path: str, status: os.stat_result) -> tuple[str, int, int, int]:
+    return path, status.st_mtime_ns, status.st_size, status.st_ino
