@@ -26,8 +26,8 @@ from pipelines.files import write_text
 MOST_LINES = 30
 # No count decides this: what a client releases must not follow from how many records it has.
 OF_DATALENS = (
-    "# `datalens` takes longest, and serves clients of ten thousand records and more. If it is public",
-    "# that yours have fewer, take it out of `synthesis.generators` (docs/synthesis.md, section 3).",
+    "# `datalens` takes longest, and serves clients of ten thousand records and more at epsilon 10. If",
+    "# it is public that yours have fewer or ask for less, take it out of `synthesis.generators`.",
 )
 
 
@@ -146,7 +146,9 @@ def _next_steps(
     if prepare:
         lines += ["prepare:", *prepare]
     lines += _partition_lines(params, proposed.partition)
-    return [*lines, *OF_DATALENS, "", "Then run `python -m pipelines.config`, and `make repro`."]
+    if proposed.partition and "datalens" in params.synthesis.generators:
+        lines += OF_DATALENS
+    return [*lines, "", "Then run `python -m pipelines.config`, and `make repro`."]
 
 
 def _partition_lines(params: Params, partition: dict | None) -> list[str]:

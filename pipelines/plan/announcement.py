@@ -58,8 +58,19 @@ def summary(dataset: str, rows: Sequence[Row]) -> list[str]:
     for client, count in counts.items():
         phrases[client] = f"{count} new release{'' if count == 1 else 's'}"
     written = [f"{dataset}, {line}" for line in words.by_client(phrases)]
-    trusted = [f"{row.name}: {row.trust}" for row in rows if row.state == NEW and row.trust]
-    return [*written, *dict.fromkeys(trusted), *_refusal(dataset, rows)]
+    return [*written, *_trusted(dataset, rows), *_refusal(dataset, rows)]
+
+
+def _trusted(dataset: str, rows: Sequence[Row]) -> list[str]:
+    """Returns a sentence for each group of clients whose new release trusts somebody."""
+    clients = {}
+    for row in rows:
+        if row.state == NEW and row.trust:
+            clients.setdefault((row.name, row.trust), []).append(row.client)
+    return [
+        f"{dataset}, {words.names(group)}, {name}: {trust}"
+        for (name, trust), group in clients.items()
+    ]
 
 
 def _refusal(dataset: str, rows: Sequence[Row]) -> list[str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 # [(path, time of change in nanoseconds, size in bytes, inode)] of all files of a dependency
 State = list[tuple[str, int, int, int]]
+# what Python writes beside code; .dvcignore leaves it out
+COMPILED = "__pycache__"
 
 
 @contextlib.contextmanager
@@ -20,16 +22,18 @@ def hashed_once() -> Iterator[None]:
     from dvc.output import Output
 
     build = Output._build
-    # {path: (state, what DVC found)}
+    # {(path, algorithm): (state, what DVC found)}
     known = {}
 
-    def build_once(self, odb, path: str, fs, *rest, **options):
+    def build_once(self, odb, path: str, fs, algorithm: str, **options):
         state = state_of(Path(path)) if self.IS_DEPENDENCY and is_code(Path(path)) else None
         if state is None:
-            return build(self, odb, path, fs, *rest, **options)
-        if path not in known or known[path][0] != state:
-            known[path] = state, build(self, odb, path, fs, *rest, **options)
-        return known[path][1]
+            return build(self, odb, path, fs, algorithm, **options)
+        # DVC asks for another algorithm where dvc.lock does not have the dependency yet
+        key = path, algorithm
+        if key not in known or known[key][0] != state:
+            known[key] = state, build(self, odb, path, fs, algorithm, **options)
+        return known[key][1]
 
     Output._build = build_once
     try:
@@ -49,9 +53,17 @@ def state_of(path: Path) -> State | None:
     Args:
         path: A module, or the folder of a package.
     """
-    if path.is_symlink() or not path.exists():
+    try:
+        return _state(path)
+    except FileNotFoundError:
+        # there is none, or one went while it was looked at
         return None
-    if path.is_file():
+
+
+def _state(path: Path) -> State | None:
+    if path.is_symlink():
+        return None
+    if not path.is_dir():
         return [_file(str(path), path.stat())]
     files = []
     waiting = [str(path)]
@@ -60,10 +72,10 @@ def state_of(path: Path) -> State | None:
             for entry in entries:
                 if entry.is_symlink():
                     return None
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                else:
+                if not entry.is_dir():
                     files.append(_file(entry.path, entry.stat()))
+                elif entry.name != COMPILED:
+                    waiting.append(entry.path)
     return sorted(files)
 
 

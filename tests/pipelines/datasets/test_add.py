@@ -88,6 +88,15 @@ def followed(told: str) -> config.Params:
     return config.load()
 
 
+def test_without_the_slowest_generator_nothing_is_said_of_it(project, capsys):
+    by_class(project / "raw", "skin", {"benign": 60, "malignant": 60})
+    content = parameter_files.read(Path())
+    content["synthesis"]["generators"] = ["dp_moments"]
+    parameter_files.write(Path(), content)
+    add("skin")
+    assert "datalens" not in capsys.readouterr().out
+
+
 def test_folders_of_sites_are_seen_and_each_site_keeps_its_images(project, capsys):
     for site in ("north", "south"):
         by_class(project / "raw/scans", site, {"well": 40, "ill": 30}, colour=False)

@@ -54,10 +54,13 @@ def test_new_releases_are_counted(count, said):
     assert announcement.summary("digits", rows) == [f"digits, c0: {said}"]
 
 
-def test_whom_new_releases_trust_is_told_once():
+def test_whom_new_releases_trust_is_told_once_for_each_group():
+    trusts = {"c0": "One may talk.", "c1": None, "c2": "One may talk.", "c3": "None may talk."}
     rows = []
-    for client in ("c0", "c1"):
-        for state, sentence in ((NEW, "It holds."), (MADE, "It held."), (NEW, None)):
-            rows.append(replace(row(client, "joint", state, 1.0, None), trust=sentence))
-    told = announcement.summary("digits", rows)
-    assert told == ["digits, c0 and c1: 2 new releases", "joint: It holds."]
+    for client, trust in trusts.items():
+        rows.append(replace(row(client, "joint", NEW, 1.0, None), trust=trust))
+        rows.append(replace(row(client, "joint", MADE, 1.0, None), trust="It held."))
+    assert announcement.summary("digits", rows)[1:] == [
+        "digits, c0 and c2, joint: One may talk.",
+        "digits, c3, joint: None may talk.",
+    ]

@@ -205,7 +205,7 @@ def test_each_epsilon_has_delta_unit_relation_and_accountant(run):
     assert len(numbers) == len([figure for figure in followed if figure[0].isdigit()])
 
 
-def test_whom_a_release_trusts_stands_wherever_its_epsilon_does(run):
+def test_whom_a_release_trusts_stands_beside_its_accountant(run):
     sentence = "This bound holds while at most 1 of the 2 clients put what they know together."
     assert sentence not in run.source() + run.client_source("a")
     card = paths.synthetic("digits", "a", "dp_moments") / "card.json"

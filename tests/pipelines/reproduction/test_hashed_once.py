@@ -6,7 +6,7 @@ import pytest
 from dvc import output
 from dvc.repo import Repo
 
-from pipelines.reproduction.hashed_once import hashed_once
+from pipelines.reproduction.hashed_once import hashed_once, state_of
 
 STAGES = """stages:
   one: {cmd: "true", deps: [code, module.py, data]}
@@ -127,3 +127,29 @@ def test_after_it_dvc_hashes_as_before():
     with pytest.raises(RuntimeError), hashed_once():
         raise RuntimeError
     assert output.Output._build is before
+
+
+def reproduced() -> list[str]:
+    """Returns the stages that DVC ran."""
+    with hashed_once(), Repo() as repo:
+        return [stage.name for stage in repo.reproduce()]
+
+
+def test_a_dependency_that_dvc_lock_lacks_changes_no_other_stage(project):
+    """DVC hashes such a one by another algorithm."""
+    stages = """stages:
+  one: {cmd: "echo 1 > one.txt", deps: [DEPS], outs: [one.txt]}
+  two: {cmd: "echo 2 > two.txt", deps: [code, module.py, data], outs: [two.txt]}
+"""
+    (project / "dvc.yaml").write_text(stages.replace("DEPS", "data"))
+    assert reproduced() == ["one", "two"]
+    (project / "dvc.yaml").write_text(stages.replace("DEPS", "data, code, module.py"))
+    assert reproduced() == ["one"]
+    assert reproduced() == []
+
+
+def test_what_python_compiles_meanwhile_is_no_change(project):
+    before = state_of(project / "code")
+    (project / "code/__pycache__").mkdir()
+    (project / "code/__pycache__/part.pyc").write_bytes(b"1")
+    assert state_of(project / "code") == before
