@@ -94,6 +94,7 @@ def test_the_federated_algorithm_runs_as_a_baseline_and_passes_its_test(project,
     run_own_tests(project, "federated_algorithm")
 
 
+@pytest.mark.slow
 @pytest.mark.pipeline
 def test_the_noisy_algorithm_spends_in_the_ledger_and_passes_its_test(project, cook):
     params = cook("noisy_algorithm")

@@ -47,6 +47,7 @@ def drawn(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_grid_per_generator_and_epsilon_in_few_grey_levels(drawn, capsys):
     folder = drawn("--generators", "dp_moments", "dp_merf", "--epsilons", "3", "10")
     names = {

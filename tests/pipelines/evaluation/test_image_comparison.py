@@ -218,6 +218,7 @@ LITE = Encoder(network="efficientnet_lite0", side=32)
 ON_ENCODER = SETTINGS.model_copy(update={"extractor": "encoder"})
 
 
+@pytest.mark.slow
 def test_an_encoders_features_order_noise_and_have_the_name_of_its_weights():
     network = image_comparison.extractor(ON_ENCODER, REAL, LITE)
     assert (

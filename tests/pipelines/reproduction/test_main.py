@@ -71,7 +71,6 @@ def test_it_gives_the_bytes_of_dvc_repro_counts_stages_and_runs_nothing_twice(tw
     assert "What each client has spent" in said and "use 'make push'" in said
     assert "Running stage" not in said and "> python" not in said and "git add" not in said
     # DVC agrees that nothing is left to do, and so does a second run
-    assert ours.repro(ALONE, *EXPORTS) == []
     assert "Data and pipelines are up to date" in ours.dvc("repro", ALONE, *EXPORTS).stdout
     again = reproduction(ours, ALONE, *EXPORTS).stdout
     assert "Nothing has changed: no stage had to run." in again and not announced(again)

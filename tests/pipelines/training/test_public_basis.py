@@ -29,6 +29,7 @@ def small(monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_two_fresh_processes_make_the_same_file(tmp_path):
     hashes = []
     for name, threads in (("one", "1"), ("other", "2")):

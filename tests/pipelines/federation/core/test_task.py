@@ -136,6 +136,7 @@ print(hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).he
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_cores_decides_no_bit_of_a_network_of_convolutions():
     def digest(**environment):
         mine = {

@@ -112,6 +112,7 @@ def test_a_wrong_number_of_workers_is_one_sentence(monkeypatch, value):
         workers.wanted(RECIPE)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_or_fails_is_reported_and_the_rest_end(monkeypatch, question):
     monkeypatch.setenv("FEDLENS_WORKERS", "2")
     with (
