@@ -1,46 +1,14 @@
+"""Tests what index.html shows, with every number of the run known."""
+
 import re
 import shutil
-from html.parser import HTMLParser
+
+from report_page import Page, outside_folds
 
 from pipelines import paths
 from pipelines.files import write_json
 from pipelines.reporting import answers, comparisons, new_clients, page, views
-from pipelines.reporting.formatting import bound
 from stages import report
-
-
-class Page(HTMLParser):
-    """Collects every tag with its attributes, and the text a reader sees."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.words, self.hidden = [], [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self.hidden = tag in ("style", "script")
-
-    def handle_endtag(self, tag):
-        self.hidden = False
-
-    def handle_data(self, data):
-        if not self.hidden:
-            self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
-
-
-def outside_folds(text):
-    """Returns the mark-up that a reader sees before any fold is opened."""
-    shown = text
-    while (
-        closed := re.sub(r"<details(?:(?!<details).)*?</details>", "", shown, flags=re.DOTALL)
-    ) != shown:
-        shown = closed
-    return shown
 
 
 def test_it_stands_alone(run):
@@ -173,10 +141,6 @@ def test_it_says_who_gains(run):
     assert "With pppfl/dp_moments, each client gains on its own images (+0.010 in the mean" in text
 
 
-def test_it_says_that_it_must_not_leave(run):
-    assert "must not leave (push: false)" in Page(run.source()).text
-
-
 def test_every_method_and_client_is_shown_with_its_figures(run):
     text = Page(run.source()).text
     for name, entry in run.summary()["methods"].items():
@@ -192,39 +156,6 @@ def test_every_method_and_client_is_shown_with_its_figures(run):
     assert "BMTA: test-selected" in text
     assert "floor 0.5" in text
     assert "40 training records" in text
-
-
-def test_each_epsilon_has_delta_unit_relation_and_accountant(run):
-    text = Page(run.source()).text
-    assert "exact Gaussian DP; unit: record; add or remove one record; sampling: none" in text
-    assert "RDP; unit: record; add or remove one record" in text
-    shown = re.findall(r"ε (?:at most )?(\S+)", text)
-    followed = re.findall(r"ε (?:at most )?(\S+?),? (?:at )?δ", text)
-    numbers = [figure for figure in shown if figure[0].isdigit()]
-    assert numbers
-    assert len(numbers) == len([figure for figure in followed if figure[0].isdigit()])
-
-
-def test_whom_a_release_trusts_stands_beside_its_accountant(run):
-    sentence = "This bound holds while at most 1 of the 2 clients put what they know together."
-    assert sentence not in run.source() + run.client_source("a")
-    card = paths.synthetic("digits", "a", "dp_moments") / "card.json"
-    run.edit(card, lambda content: content["privacy"].update(trust=sentence))
-    results = paths.personal("digits", "dp_moments") / "pppfl-dp_moments/results.json"
-    run.edit(results, lambda content: content.update(trust=[sentence]))
-    # beside the method, at the release, and beside what all releases of the client cost together
-    details = run.source().partition("Privacy details")[2]
-    assert details.count(sentence) == 3
-    assert run.client_source("a").count(sentence) == 2
-    assert sentence not in run.client_source("b")
-
-
-def test_the_total_is_on_the_page(run):
-    total = run.summary()["clients"]["a"]["total"]
-    text = Page(run.source()).text
-    figure = f"ε {bound(total['epsilon'])} at δ {bound(total['delta'], 3)}"
-    assert f"{figure} for datalens and dp_moments and dpsgd together" in text
-    assert "when this page was made: 0 releases ever, ε 0" in text
 
 
 def test_the_costs_stand_beside_epsilon_and_a_dash_where_one_is_not_known(run):
@@ -248,32 +179,6 @@ def test_the_page_says_whether_pppfl_beats_its_rivals(run):
     first, second = comparisons.sentences(summary["comparisons"], summary["methods"])
     assert second in text
     assert first not in text  # of noise
-
-
-def test_an_upper_bound_is_marked_in_both_tables_and_explained(run):
-    assert "UPPER BOUND" not in Page(run.source()).text
-    run.bound("fedavg/datalens")
-    text = Page(run.source()).text
-    assert text.count("fedavg/datalens UPPER BOUND, NOT PRIVATE") == 2
-    assert "An upper bound was trained across clients on their real records without privacy" in text
-
-
-def test_nothing_is_marked_when_every_guarantee_is_formal(run):
-    assert "NOT PRIVATE" not in Page(run.source()).text
-
-
-def test_a_release_without_a_guarantee_is_marked_wherever_it_counts(run):
-    run.void("a", "datalens")
-    methods = paths.personal("digits", "datalens") / "pppfl-datalens" / "results.json"
-    run.edit(methods, lambda results: results.update(epsilon_max="inf", guarantee="none"))
-    text = Page(run.source()).text
-    assert "pppfl/datalens NOT PRIVATE" in text  # the table of methods
-    assert "a NOT PRIVATE budget" in text  # the client
-    assert "datalens NOT PRIVATE NOISE exact" in text  # its release
-    assert "a NOT PRIVATE ε ∞ at" in text  # its sample grid
-    assert "NOT PRIVATE a/datalens" in text  # the warnings
-    assert "b NOT PRIVATE" not in text
-    assert "local NOT PRIVATE" not in text  # nothing leaves a client
 
 
 def test_a_collapsed_model_is_marked_folded_and_its_figures_are_struck_out(run):
@@ -345,14 +250,3 @@ def test_where_nobody_was_held_out_there_is_no_section_of_new_clients(run):
     text = Page(run.source()).text
     assert "left out of the shared training" not in text
     assert run.summary()["new_clients"] == {}
-
-
-def test_new_clients_of_models_without_a_guarantee_are_marked(run):
-    assert "NOT PRIVATE" not in Page(run.source()).text
-    private = {"epsilon_max": "inf", "guarantee": "none"}
-    path = paths.new_clients("digits", "datalens") / "results.json"
-    run.edit(path, lambda content: content["privacy"].update(a=private))
-    assert (
-        "NOT PRIVATE: no guarantee holds for what the models of datalens learnt from."
-        in Page(run.source()).text
-    )
