@@ -26,8 +26,8 @@ from pipelines.files import write_text
 MOST_LINES = 30
 # No count decides this: what a client releases must not follow from how many records it has.
 OF_DATALENS = (
-    "# `datalens` takes longest, and serves clients of ten thousand records and more at epsilon 10. If",
-    "# it is public that yours have fewer or ask for less, take it out of `synthesis.generators`.",
+    "# `datalens` takes longest, and serves clients of ten thousand records and more at epsilon 10.",
+    "# If it is public that yours have fewer or ask for less, take it out of `synthesis.generators`.",
 )
 
 

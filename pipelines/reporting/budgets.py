@@ -61,8 +61,8 @@ def total(statements: list[dict], delta: float) -> dict:
     The costs are those that the client's ledger holds.
 
     Args:
-        statements: Anything with a "cost", as the ledger writes it, and perhaps "trust"; one for each
-            release.
+        statements: One for each release: anything with a "cost", as the ledger writes it, and
+            perhaps "trust".
         delta: Delta of the total.
 
     Returns:
