@@ -57,11 +57,18 @@ def release(planned: JointRelease, names: dict, roster: Roster, ask: Ask) -> Tra
     for client, answer in _of_all("begin_together", roster, ask, release=name).items():
         together[client] = _name(client, answer)
     # 2. one sum after the other, each of which the clients take before the next
-    for number, shape in enumerate(planned.module.sum_shapes(planned.plan)):
-        terms = planned.plan.shares.terms(name, number, roster, int(np.prod(shape)))
+    released: list[np.ndarray] = []
+    while True:
+        number = len(released)
+        course = planned.module.course(planned.plan, released)
+        if number == len(course.shapes):
+            break
+        shape = course.shapes[number]
+        terms = course.shares.terms(name, number, roster, int(np.prod(shape)))
         total = _total(Server(terms), number, ask, traffic).reshape(shape)
         _of_all("take_together", roster, ask, number=number, total=total)
         traffic.down += total.nbytes * len(roster)
+        released.append(total / planned.plan.scale)
     # 3. every client stores the generator
     _of_all("finish_together", roster, ask, together=together)
     return traffic

@@ -49,9 +49,10 @@ class JointRun:
         planned = self.planned(params)
         roster = roster_of(params)
         sums = []
-        for number, shape in enumerate(planned.module.sum_shapes(planned.plan)):
-            terms = planned.plan.shares.terms("", number, roster, int(np.prod(shape)))
-            sums.append(terms.digest.hex())
+        for course in planned.plan.courses:
+            for number, shape in enumerate(course.shapes):
+                terms = course.shares.terms("", number, roster, int(np.prod(shape)))
+                sums.append(terms.digest.hex())
         alike = {
             "roster": roster.digest.hex(),
             "budget": planned.budget,

@@ -31,9 +31,10 @@ from pipelines.privacy.secure_sums import signing_key
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.journal import Volatile
 from pipelines.privacy.secure_sums.messages import Message
-from pipelines.privacy.secure_sums.noise_shares import noisy
+from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.synthesis import joint_apart
+from pipelines.synthesis.joint_plan import Course
 
 # as `releases.closed_by_public_name` makes them
 PUBLIC_NAME = re.compile(r"[0-9a-f]{32}")
@@ -80,6 +81,7 @@ class Member:
         self.name: str | None = None
         self.public_name = ""
         self.released: list[np.ndarray] = []
+        self._part = self.planned.module.contribution(self.records, self.planned.plan)
         self._round: Client | None = None
 
     def begin(self, name: str) -> str:
@@ -140,12 +142,12 @@ class Member:
         has_ended = self._round is not None and self._round.done
         if not has_ended or number != len(self.released):
             raise Refused("this total is of no sum that this client has made")
-        shape = self._shapes[number]
+        shape = self._course.shapes[number]
         usual = isinstance(total, np.ndarray) and total.dtype == np.int64 and total.shape == shape
         if not usual:
             raise Refused(f"a total must be int64, {shape}")
         self._round = None
-        self.released.append(total / self.planned.plan.shares.scale)
+        self.released.append(total / self.planned.plan.scale)
 
     def finish(self, together: dict[str, str]) -> None:
         """Makes the generator's state of both totals, and stores it beside the ledger.
@@ -156,7 +158,7 @@ class Member:
         Raises:
             Refused: A sum is missing, or the names are not those of the roster.
         """
-        if len(self.released) < len(self._shapes):
+        if len(self.released) < len(self._course.shapes):
             raise Refused("a sum is missing")
         usual = isinstance(together, dict) and set(together) == set(self.roster.names)
         if not usual or together[self.client] != self.public_name:
@@ -168,26 +170,25 @@ class Member:
         joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
 
     @property
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        return self.planned.module.sum_shapes(self.planned.plan)
+    def _course(self) -> Course:
+        """Returns the sums that there are, by what was released so far."""
+        return self.planned.module.course(self.planned.plan, self.released)
 
     def _new_round(self, number: int) -> Client:
         """Returns this client in the round of a sum, for which it has drawn nothing yet."""
-        plan = self.planned.plan
-        length = int(np.prod(self._shapes[number]))
+        course = self._course
+        length = int(np.prod(course.shapes[number]))
         return Client(
             name=self.client,
             identity=self.identity,
-            terms=plan.shares.terms(self.name, number, self.roster, length),
-            vector=partial(self._vector, number),
+            terms=course.shares.terms(self.name, number, self.roster, length),
+            vector=partial(self._vector, course.shares, number),
             journal=Volatile(),
         )
 
-    def _vector(self, number: int) -> np.ndarray:
+    def _vector(self, shares: SharePlan, number: int) -> np.ndarray:
         """Returns this client's sum over its records with its share of the noise, int64 [n]."""
-        plan = self.planned.plan
-        total = self.planned.module.next_sum(self.records, plan, plan.shares.scale, self.released)
-        return noisy(total.ravel(), plan.shares, number, noise=self.source)
+        return noisy(self._part(self.released).ravel(), shares, number, noise=self.source)
 
 
 def message_of(arrays: Any, scalars: Any) -> Message:

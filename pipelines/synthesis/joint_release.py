@@ -30,8 +30,8 @@ from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.privacy.secure_sums.terms import FEWEST
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import base, release
-from pipelines.synthesis.base import Plan
-from pipelines.synthesis.joint_moments import Group
+from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_plan import Group, JointPlan
 
 State = dict[str, np.ndarray]
 
@@ -89,7 +89,7 @@ class JointRelease:
         return Group(clients, settings.number_colluding(clients))
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> JointPlan:
         """Returns what was decided about the release, by public numbers alone.
 
         Raises:
@@ -175,9 +175,9 @@ class JointRelease:
         if len(self.clients) == 1:
             (client,) = self.clients
             return self.module.fit(train[client], self.plan, self.sources[client], seed=0)
-        sums = Summation(self.new_name(), self.plan.shares, self.sources)
+        sums = Summation(self.new_name(), self.sources)
         members = {client: train[client] for client in self.clients}
-        return self.module.fit_together(members, self.plan, sums)
+        return fit_together(self.module, members, self.plan, sums)
 
     def new_name(self) -> str:
         """Returns a name that no other release has. All clients and the server know it.

@@ -125,7 +125,7 @@ def test_a_member_s_ledger_that_is_gone_is_named_in_a_sentence(together):
 
 
 def test_a_run_that_died_goes_on_and_is_charged_once(together, monkeypatch):
-    def dies(self, number, sums):
+    def dies(self, number, sums, plan):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

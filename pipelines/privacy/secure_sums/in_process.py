@@ -28,25 +28,24 @@ class Summation:
 
     Args:
         release: The name of the release.
-        plan: The plan of its noise.
         sources: Each client's source of noise, by name.
     """
 
-    def __init__(self, release: str, plan: SharePlan, sources: Mapping[str, Noise]):
+    def __init__(self, release: str, sources: Mapping[str, Noise]):
         self._release = release
-        self._plan = plan
         self._sources = sources
         self._identities = {name: Identity.fresh() for name in sources}
         keys = {name: identity.public for name, identity in self._identities.items()}
         self._roster = Roster(keys)
         self._journals = {name: Volatile() for name in sources}
 
-    def total(self, number: int, sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    def total(self, number: int, sums: Mapping[str, np.ndarray], plan: SharePlan) -> np.ndarray:
         """Returns the sum over all clients, with every client's share of noise.
 
         Args:
             number: Which sum of the release it is, from 0 on. Each is made once.
             sums: Each client's sum over its records, int64 in lattice steps, all of one shape.
+            plan: The plan of the release's noise.
 
         Returns:
             int64 of that shape, in lattice steps.
@@ -55,16 +54,14 @@ class Summation:
             Refusal: There is no sum, and why.
         """
         first = next(iter(sums.values()))
-        terms = self._plan.terms(self._release, number, self._roster, first.size)
+        terms = plan.terms(self._release, number, self._roster, first.size)
         clients = {}
         for name, values in sums.items():
             clients[name] = Client(
                 name=name,
                 identity=self._identities[name],
                 terms=terms,
-                vector=partial(
-                    noisy, values.ravel(), self._plan, number, noise=self._sources[name]
-                ),
+                vector=partial(noisy, values.ravel(), plan, number, noise=self._sources[name]),
                 journal=self._journals[name],
             )
         return run(Server(terms), clients).reshape(first.shape)

@@ -83,14 +83,11 @@ def test_the_total_of_a_sum_is_that_of_all_records_without_noise(federation):
     planned = RUN.planned(params)
     with contextlib.chdir(federation.apart.whole.path):
         records = [shards.read("own", client, "train") for client in CLIENTS]
-    scale = planned.plan.shares.scale
+    parts = [planned.module.contribution(shard, planned.plan) for shard in records]
     released = []
     for total in totals:
-        expected = sum(
-            planned.module.next_sum(shard, planned.plan, scale, released) for shard in records
-        )
-        assert np.array_equal(total, expected)
-        released.append(total / scale)
+        assert np.array_equal(total, sum(part(released) for part in parts))
+        released.append(total / planned.plan.scale)
     assert len(totals) == 2
 
 

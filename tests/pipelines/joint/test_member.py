@@ -147,7 +147,7 @@ def test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing(federation):
     federation.call("begin_together", "c0", release="a release")
     federation.call("step_together", "c0", number=0, arrays={}, scalars={"step": 9})
     planned = RUN.planned(config.load())
-    total = np.zeros(planned.module.sum_shapes(planned.plan)[0], np.int64)
+    total = np.zeros(planned.plan.courses[0].shapes[0], np.int64)
     answer = federation.call("take_together", "c0", number=0, total=total)
     assert answer == {"refused": "this total is of no sum that this client has made"}
 

@@ -13,7 +13,8 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise, OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.synthesis import dp_moments, joint_moments, release
-from pipelines.synthesis.joint_moments import Group, JointPlan
+from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_plan import Group, JointPlan
 
 PARAMS = config.load()
 PARTS = {f"c{place}": pictures(PARAMS, "digits", 20 + 10 * place) for place in range(5)}
@@ -25,8 +26,8 @@ def planned(budget: Budget, colluding: int = 2, clients: int = 5) -> JointPlan:
     return joint_moments.plan_together(settings, budget, space, Group(clients, colluding))
 
 
-def sums(plan: JointPlan, noise: Noise | None = None) -> Summation:
-    return Summation("release", plan.shares, dict.fromkeys(PARTS, noise or OsEntropy()))
+def sums(noise: Noise | None = None) -> Summation:
+    return Summation("release", dict.fromkeys(PARTS, noise or OsEntropy()))
 
 
 class Counting:
@@ -45,7 +46,7 @@ class Counting:
 
 def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
     plan = planned(Budget(math.inf, 1e-5))
-    joint = joint_moments.fit_together(PARTS, plan, sums(plan))
+    joint = fit_together(joint_moments, PARTS, plan, sums())
     alone = dp_moments.plan(plan.settings, Budget(math.inf, 1e-5), plan.space)
     whole = dp_moments.fit(concatenate(list(PARTS.values())), alone, OsEntropy(), seed=0)
     assert joint.keys() == whole.keys()
@@ -57,10 +58,10 @@ def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
 def test_every_client_adds_its_share_to_both_sums(colluding):
     plan = planned(Budget(3.0, 1e-5), colluding)
     counting = Counting()
-    joint_moments.fit_together(PARTS, plan, sums(plan, counting))
+    fit_together(joint_moments, PARTS, plan, sums(counting))
     expected = []
     for sigma in plan.statement.details["sigma"]:
-        share = sigma / math.sqrt(5 - colluding) * plan.shares.scale
+        share = sigma / math.sqrt(5 - colluding) * plan.scale
         expected += [pytest.approx(share)] * 5
     assert counting.deviations == expected
 
@@ -68,7 +69,7 @@ def test_every_client_adds_its_share_to_both_sums(colluding):
 def test_the_noise_of_a_sum_has_the_variance_of_all_shares():
     plan = planned(Budget(3.0, 1e-5))
     empty = dict.fromkeys(PARTS, np.zeros(4000, np.int64))
-    total = sums(plan).total(0, empty) / plan.shares.scale
+    total = sums().total(0, empty, plan.shares) / plan.scale
     sigma = plan.statement.details["sigma"][0] * math.sqrt(5 / 3)
     # a sample variance of 4000 lies within five of its deviations
     assert abs(np.var(total) / sigma**2 - 1) < 5 * math.sqrt(2 / 4000)
@@ -85,7 +86,7 @@ def test_the_covariances_are_read_with_the_noise_that_all_added(monkeypatch):
         return state_of(plan, sigmas, released)
 
     monkeypatch.setattr(dp_moments, "state_of", telling)
-    joint_moments.fit_together(PARTS, plan, sums(plan))
+    fit_together(joint_moments, PARTS, plan, sums())
     of_all = [sigma * math.sqrt(5 / 3) for sigma in plan.statement.details["sigma"]]
     assert told == [pytest.approx(tuple(of_all))]
 
@@ -95,18 +96,17 @@ def test_one_record_more_moves_a_sum_by_one_at_most():
     moved = []
 
     class Keeping(Summation):
-        def total(self, number, vectors):
-            total = super().total(number, vectors)
-            moved.append(total / plan.shares.scale)
+        def total(self, number, vectors, shares):
+            total = super().total(number, vectors, shares)
+            moved.append(total / plan.scale)
             # the second sum looks at the same means in both worlds, as composition allows
-            return moved[0] * plan.shares.scale if number == 0 else total
+            return moved[0] * plan.scale if number == 0 else total
 
     one = pictures(PARAMS, "digits", 1)
     more = {**PARTS, "c3": concatenate([PARTS["c3"], one])}
     for shards in (PARTS, more):
-        joint_moments.fit_together(
-            shards, plan, Keeping("release", plan.shares, dict.fromkeys(PARTS, OsEntropy()))
-        )
+        keeping = Keeping("release", dict.fromkeys(PARTS, OsEntropy()))
+        fit_together(joint_moments, shards, plan, keeping)
     for number in (0, 1):
         distance = np.linalg.norm(moved[2 + number] - moved[number])
         assert 0 < distance <= 1 + 1e-9
@@ -150,7 +150,7 @@ def test_a_delta_that_no_lattice_can_hold_is_refused():
 
 def test_a_refused_sum_is_an_error_in_a_sentence():
     plan = planned(Budget(3.0, 1e-5))
-    twice = sums(plan)
-    joint_moments.fit_together(PARTS, plan, twice)
+    twice = sums()
+    fit_together(joint_moments, PARTS, plan, twice)
     with pytest.raises(UserError, match="The joint release has no sum: "):
-        joint_moments.fit_together(PARTS, plan, twice)
+        fit_together(joint_moments, PARTS, plan, twice)

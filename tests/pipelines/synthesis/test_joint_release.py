@@ -13,7 +13,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import dp_moments, joint_release
-from pipelines.synthesis.joint_moments import Group
+from pipelines.synthesis.joint_plan import Group
 from pipelines.synthesis.joint_release import JointRelease
 
 PARAMS = config.load(ROOT / "params.yaml")

@@ -9,7 +9,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation, example, run
 from pipelines.privacy.secure_sums.messages import Step
-from pipelines.privacy.secure_sums.noise_shares import planned
+from pipelines.privacy.secure_sums.noise_shares import SharePlan, planned
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.server import Server
 
@@ -99,10 +99,10 @@ def test_extreme_entries_are_exact():
     assert run(Server(terms), clients).tolist() == [3 * limit, -3 * limit]
 
 
-def release_of(colluding: int = 0, sigma: float = 0.0) -> Summation:
-    """Returns the carrier of a release of two sums over three clients, without noise by default."""
+def planned_release(colluding: int = 0, sigma: float = 0.0) -> SharePlan:
+    """Returns the noise of a release of two sums over three clients, none by default."""
     epsilon = 1 / sigma if sigma else math.inf
-    plan = planned(
+    return planned(
         Budget(epsilon, 1e-5),
         sigmas=(sigma, sigma),
         draws=8,
@@ -110,29 +110,32 @@ def release_of(colluding: int = 0, sigma: float = 0.0) -> Summation:
         threshold=3,
         colluding=colluding,
     )
-    return Summation("a release", plan, dict.fromkeys(("c0", "c1", "c2"), OsEntropy()))
+
+
+def carrier_of(*clients: str) -> Summation:
+    return Summation("a release", dict.fromkeys(clients, OsEntropy()))
 
 
 def test_a_release_of_several_sums_has_each_plain_sum_in_its_shape():
-    carrier = release_of()
+    carrier = carrier_of("c0", "c1", "c2")
     rng = np.random.default_rng(0)
     for number in (0, 1):
         vectors = {name: rng.integers(-9, 9, (2, 4)) for name in ("c0", "c1", "c2")}
-        total = carrier.total(number, vectors)
+        total = carrier.total(number, vectors, planned_release())
         assert total.dtype == np.int64
         np.testing.assert_array_equal(total, sum(vectors.values()))
 
 
 def test_a_sum_of_a_release_is_made_once():
-    carrier = release_of(sigma=1.0)
+    carrier = carrier_of("c0", "c1", "c2")
+    plan = planned_release(sigma=1.0)
     vectors = dict.fromkeys(("c0", "c1", "c2"), np.zeros(8, np.int64))
-    carrier.total(0, vectors)
+    carrier.total(0, vectors, plan)
     with pytest.raises(Refusal):
-        carrier.total(0, vectors)
+        carrier.total(0, vectors, plan)
 
 
 def test_two_clients_are_too_few_for_a_release():
-    plan = release_of()._plan
-    carrier = Summation("a release", plan, dict.fromkeys(("c0", "c1"), OsEntropy()))
+    vectors = dict.fromkeys(("c0", "c1"), np.zeros(8, np.int64))
     with pytest.raises(Refusal, match="needs 3 clients at least"):
-        carrier.total(0, dict.fromkeys(("c0", "c1"), np.zeros(8, np.int64)))
+        carrier_of("c0", "c1").total(0, vectors, planned_release())

@@ -1,0 +1,174 @@
+"""Holds what was decided about a release that clients make together: who, which sums, which noise.
+
+A joint release is a sequence of secure sums, of which later ones may look at earlier ones. Each client
+adds to every sum what its records contribute, and a share of the noise (privacy/secure_sums). How many
+sums follow may depend on what was released: then a plan has several courses, with one cost.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipelines.errors import UserError
+from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.ledger import Identity
+from pipelines.privacy.secure_sums import noise_shares, trust
+from pipelines.privacy.secure_sums.noise_shares import SharePlan
+from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.privacy.statement import NOT_COVERED
+from pipelines.synthesis.base import Plan
+
+# of the details that `facts` returns
+IDENTITY = Identity(consequences=frozenset({"clients", "honest_shares", "trust"}))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Says who makes the release together.
+
+    Attributes:
+        clients: K, how many clients.
+        colluding: t, how many of them may collude with the server.
+    """
+
+    clients: int
+    colluding: int
+
+
+# a client that releases without others
+ALONE = Group(clients=1, colluding=0)
+
+
+@dataclass(frozen=True)
+class Course:
+    """Holds the sums of a release in their order.
+
+    Attributes:
+        shares: The noise of each sum, in shares.
+        shapes: The shape of each sum.
+    """
+
+    shares: SharePlan
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointPlan(Plan):
+    """Holds all that was decided about a joint release.
+
+    Attributes:
+        courses: The sums that there may be. All courses cost the same, have one lattice, and agree
+            on the sums before the one that tells them apart.
+    """
+
+    courses: tuple[Course, ...]
+
+    @property
+    def shares(self) -> SharePlan:
+        """Returns the noise of the first course, whose lattice and cost all have."""
+        return self.courses[0].shares
+
+    @property
+    def scale(self) -> int:
+        """Returns the lattice steps per unit of every sum."""
+        return self.shares.scale
+
+
+def only_course(plan: JointPlan, released: list[np.ndarray]) -> Course:
+    """Returns the course of a plan that has one, whatever was released."""
+    (course,) = plan.courses
+    return course
+
+
+def shared(
+    budget: Budget,
+    sigmas: tuple[float, ...],
+    shapes: tuple[tuple[int, ...], ...],
+    group: Group,
+    coarsest: int = 1,
+) -> Course:
+    """Returns a course whose noise is planned in shares, where nobody may drop out.
+
+    Args:
+        budget: The budget of the whole release.
+        sigmas: The deviation of each sum, in original units, at sensitivity 1.
+        shapes: The shape of each sum.
+        group: Who makes the release together.
+        coarsest: Lattice steps per unit, at least.
+
+    Raises:
+        UserError: Delta is too small for the lattice of the noise.
+    """
+    try:
+        shares = noise_shares.planned(
+            budget,
+            sigmas=sigmas,
+            draws=sum(int(np.prod(shape)) for shape in shapes),
+            clients=group.clients,
+            threshold=group.clients,
+            colluding=group.colluding,
+        )
+    except Refusal as refusal:
+        raise UserError(str(refusal)) from None
+    return Course(replace(shares, scale=max(shares.scale, coarsest)), shapes)
+
+
+def of_all(shares: SharePlan, number: int) -> float:
+    """Returns the deviation of all clients' noise together in a sum, in original units."""
+    return shares.share(number) * shares.clients**0.5
+
+
+def facts(shares: SharePlan, group: Group) -> dict:
+    """Returns what a statement's details say of a group, beside its shares of the noise.
+
+    Args:
+        shares: The noise in shares.
+        group: Who makes the release together.
+    """
+    return {
+        "clients": group.clients,
+        "colluding": group.colluding,
+        "honest_shares": shares.least_honest,
+        "trust": _epsilons(shares),
+    }
+
+
+def whom_to_trust(group: Group) -> str | None:
+    """Returns whom a client has to trust, in a sentence. One alone trusts nobody."""
+    others = group.clients - 1
+    if not others:
+        return None
+    if group.colluding == others:
+        return f"This bound holds against the server and all {others} other clients together."
+    return (
+        f"This bound holds while at most {group.colluding} of the {group.clients} clients put what "
+        "they know together, with the server or without it."
+    )
+
+
+def not_covered(group: Group, usual: tuple[str, ...] = NOT_COVERED) -> tuple[str, ...]:
+    """Returns what the statement of a joint release does not cover.
+
+    Args:
+        group: Who makes the release together.
+        usual: What that of one client's release does not cover.
+    """
+    if group.colluding == group.clients - 1:
+        return usual
+    return (
+        *usual,
+        f"what more than {group.colluding} of the {group.clients} clients know together",
+    )
+
+
+def together(group: Group) -> str:
+    """Returns who releases, as the plan's line says it."""
+    return "1 client alone" if group.clients == 1 else f"{group.clients} clients together"
+
+
+def _epsilons(shares: SharePlan) -> dict[str, dict[str, float]]:
+    """Returns epsilon by kind of server and number of colluding clients."""
+    by_server: dict[str, dict[str, float]] = {}
+    for row in trust.rows(shares, guarantee="formal"):
+        by_server.setdefault(row["server"], {})[str(row["colluding"])] = row["epsilon"]
+    return by_server
