@@ -27,7 +27,7 @@ from models.encoders import NORM
 from models.fixed_features import BIAS
 from pipelines import config, seeds
 from pipelines.config.data import ON_FIXED_FEATURES, Augmentation
-from pipelines.config.generators import DpHead, HeadSchedule, HeadWarps
+from pipelines.config.generators import DpHead, DpMoments, HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.lattice_gradients import inputs_of
@@ -178,7 +178,9 @@ def main() -> None:
                 cells = copied() + ([] if arguments.copies else cells)
             for cell in cells:
                 key = {"dataset": dataset, **cell, "seed": seed}
-                shipped = settings_of(params, key).model_dump(exclude={"schedules"})
+                # a head alone has no images, and nothing of theirs shapes it
+                others = {"schedules", *DpMoments.model_fields}
+                shipped = settings_of(params, key).model_dump(exclude=others)
                 line = {**key, "settings": shipped}
                 if any(has(row, line) for row in kept(NAME)):
                     continue

@@ -1,9 +1,11 @@
-"""Measures what a joint release is worth: `joint_moments` against `dp_moments` of each client alone.
+"""Measures what a joint release is worth, against what each client releases alone.
 
     python -m benchmarks.joint_release                                       # digits, CPU-minutes
     python -m benchmarks.joint_release --mixed                               # two groups of epsilons
     python -m benchmarks.joint_release --datasets mnist fashion_mnist --clients 50 --records 200 \
         --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
+    python -m benchmarks.joint_release --kinds head --datasets mnist fashion_mnist --clients 10 \
+        --epsilons 2 --images ../archives                                    # the head
 
 A classifier learns from synthetic images alone, and is scored on the global test images. Clients
 have label skew (Dirichlet 0.5), and `--records` each in the mean. `own`: each client releases its
@@ -11,6 +13,9 @@ own two sums, and its own images. `joint`: the two sums over all clients are rel
 sums, with noise in shares, as the stage `joint_release` does it. One generator then makes all images.
 All rows of a data set have equally many images. The clients and the server of a secure sum run in
 this process.
+
+`head`: the classifier of `joint_head` itself, which has the whole budget and no images beside it.
+`benchmarks.dp_head` measures `dpsgd_head`, where each client adds noise of its own.
 
 With `--mixed` half of the clients ask for the least epsilon, the others for the largest. `joint`
 plans the noise of all for the stricter one. `groups` makes a joint release of each group, as the
@@ -24,18 +29,21 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from benchmarks import common
 from pipelines import config, seeds
 from pipelines.config.data import Partition
+from pipelines.config.values import Block
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
-from pipelines.synthesis import dp_moments, joint_moments, release
-from pipelines.synthesis.joint_moments import Group
+from pipelines.synthesis import base, dp_moments, joint_head, release
+from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 
 NAME = "joint_release"
@@ -44,6 +52,13 @@ ALPHA = 0.5
 # the profile's number of images is that of one of so many clients
 USUAL = 5
 HIDDEN = ("runs", "epsilons", "settings")
+# by kind of release
+GENERATORS = {
+    "own": "dp_moments",
+    "joint": "joint_moments",
+    "groups": "joint_moments",
+    "head": "joint_head",
+}
 
 
 def dealt(
@@ -74,7 +89,7 @@ class Case:
         params: The parameters of params.yaml.
         dataset: The data set's name.
         epsilons: The budget of each client.
-        kind: own | joint | groups.
+        kind: own | joint | groups | head.
         trusting: True for t = K / 2, False for t = 0; of an own release it means nothing.
         records: Of each client in the mean; None: all that there are.
     """
@@ -100,10 +115,9 @@ class Case:
     @property
     def key(self) -> dict:
         """Returns what tells this row from others, and today's settings."""
-        generator = "dp_moments" if self.kind == "own" else "joint_moments"
         used = [
             self.profile.model_dump(include={"shape", "classes", "classifier", "augmentation"}),
-            self.params.generator(self.dataset, generator).model_dump(exclude={"colluding"}),
+            self._settings.model_dump(exclude={"colluding"}),
             self.params.training(self.dataset, "pooled").model_dump(),
             [self.params.privacy.delta, self.images, self.records, ALPHA],
         ]
@@ -116,6 +130,24 @@ class Case:
             "epsilons": sorted(set(self.epsilons)),
             "settings": common.digest(used),
         }
+
+    @property
+    def _settings(self) -> Block:
+        """Returns the settings of what is released."""
+        settings = self.params.generator(self.dataset, GENERATORS[self.kind])
+        return settings.model_copy(update={"head_share": 1.0}) if self.kind == "head" else settings
+
+    def trained(self, parts: list[Images], seed: int) -> nn.Module:
+        """Returns a classifier that learned from the release, or was released.
+
+        Args:
+            parts: The records of each client.
+            seed: Of the samples and of the training.
+        """
+        if self.kind == "head":
+            return joint_head.classifier(self._state(parts, self._budget(min(self.epsilons))))
+        pooled = self.params.training(self.dataset, "pooled")
+        return classifier.on_synthetic(self.released(parts, seed), self.profile, pooled, seed)
 
     def released(self, parts: list[Images], seed: int) -> Images:
         """Returns the images that all clients released.
@@ -132,12 +164,14 @@ class Case:
         make = self._own if self.kind == "own" else self._joint
         sets = []
         for epsilon, members in groups.items():
-            sets.append(make(members, Budget(epsilon, self.params.privacy.delta), seed))
+            sets.append(make(members, self._budget(epsilon), seed))
         return concatenate(sets)
 
+    def _budget(self, epsilon: float) -> Budget:
+        return Budget(epsilon, self.params.privacy.delta)
+
     def _own(self, parts: list[Images], budget: Budget, seed: int) -> Images:
-        settings = self.params.generator(self.dataset, "dp_moments")
-        plan = dp_moments.plan(settings, budget, release.public_space(self.profile))
+        plan = dp_moments.plan(self._settings, budget, release.public_space(self.profile))
         sets = []
         for number, records in enumerate(parts):
             state = dp_moments.fit(records, plan, OsEntropy(), seed)
@@ -146,15 +180,19 @@ class Case:
         return concatenate(sets)
 
     def _joint(self, parts: list[Images], budget: Budget, seed: int) -> Images:
-        settings = self.params.generator(self.dataset, "joint_moments")
+        draw = seeds.derive(seed, "sample", f"{budget.epsilon} joint")
+        module = base.load(GENERATORS[self.kind])
+        return module.sample(self._state(parts, budget), self.images * len(parts), draw)
+
+    def _state(self, parts: list[Images], budget: Budget) -> dict[str, np.ndarray]:
+        """Returns the state of what the clients release together."""
+        module = base.load(GENERATORS[self.kind])
         group = Group(len(parts), self._colluding(len(parts)))
         space = release.public_space(self.profile)
-        plan = joint_moments.plan_together(settings, budget, space, group)
+        plan = module.plan_together(self._settings, budget, space, group)
         shards = {f"c{number}": part for number, part in enumerate(parts)}
-        sums = Summation(NAME, plan.shares, dict.fromkeys(shards, OsEntropy()))
-        state = joint_moments.fit_together(shards, plan, sums)
-        draw = seeds.derive(seed, "sample", f"{budget.epsilon} joint")
-        return joint_moments.sample(state, self.images * len(parts), draw)
+        sums = Summation(NAME, dict.fromkeys(shards, OsEntropy()))
+        return fit_together(module, shards, plan, sums)
 
     def _colluding(self, clients: int) -> int:
         return clients // 2 if self.trusting else 0
@@ -176,10 +214,7 @@ def measured(case: Case, seed_list: list[int], root: Path) -> dict:
         if test is None:
             test, images = common.split(images, params.prepare.test_fraction, rng)
         parts = dealt(images, len(case.epsilons), case.records, rng)
-        released = case.released(parts, seed)
-        pooled = params.training(case.dataset, "pooled")
-        model = classifier.on_synthetic(released, case.profile, pooled, seed)
-        runs.append(scores(model, test)["accuracy"])
+        runs.append(scores(case.trained(parts, seed), test)["accuracy"])
     return {
         **case.key,
         "records": sum(map(len, parts)) // len(parts),
@@ -193,7 +228,9 @@ def cases(params: config.Params, arguments: argparse.Namespace) -> list[Case]:
     """Returns the rows that the command line asks for."""
     clients = arguments.clients
     budgets = [[epsilon] * clients for epsilon in arguments.epsilons]
-    kinds = [("own", False), ("joint", False), ("joint", True)]
+    kinds = []
+    for kind in arguments.kinds:
+        kinds += [(kind, False)] if kind == "own" else [(kind, False), (kind, True)]
     if arguments.mixed:
         half = clients // 2
         ends = min(arguments.epsilons), max(arguments.epsilons)
@@ -215,6 +252,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, help="of each client in the mean; all by default")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument(
+        "--kinds", nargs="+", default=["own", "joint"], choices=["own", "joint", "head"]
+    )
     parser.add_argument("--mixed", action="store_true")
     parser.add_argument("--images", type=Path)
     arguments = parser.parse_args()

@@ -26,7 +26,7 @@ from pipelines.config.dp import (
     looks_at_images,
 )
 from pipelines.config.federation import FEWEST
-from pipelines.config.generators import GENERATORS, JOINT
+from pipelines.config.generators import GENERATORS, HEADS, JOINT
 from pipelines.config.training import BASELINES, NewClients
 from pipelines.config.values import Block, mistake
 from pipelines.errors import UserError
@@ -125,7 +125,7 @@ class Checks:
         owners = {"": profile}
         for name in GENERATORS:
             # `_head` says it of those that run
-            if name != "dp_head":
+            if name not in HEADS:
                 owners[f".synthesis.{name}"] = self.params.generator(dataset, name)
         noisy = self.params.dp_baselines.algorithms if dataset in self.params.datasets else ()
         for name in noisy:
@@ -150,26 +150,29 @@ class Checks:
                     raise self._mistake(f"profiles.{dataset}{owner}.{field}", name, rule)
 
     def _head(self, dataset: str, profile: Profile) -> None:
-        """Checks a data set that runs `dp_head`: its images have features, and it makes images."""
-        runs = "dp_head" in self.params.synthesis.generators and dataset in self.params.datasets
-        if not runs:
-            return
-        network = self.params.generator(dataset, "dp_head").network
-        lacking = lacks_features(profile.shape, network)
-        if lacking:
-            rule = f"a list without dp_head where images have not {lacking}, as those of {dataset}"
-            raise self._mistake("synthesis.generators", "dp_head", rule)
-        share = self.params.generator(dataset, "dp_head").head_share
-        if share == 1:
-            rule = "below 1 for one of synthesis.generators: nothing is left for its images"
-            where = f"synthesis.dp_head (profile {dataset}).head_share"
-            file = self.file(self.params.written(dataset, "dp_head", "head_share"))
-            raise mistake(where, share, rule, file)
+        """Checks a data set that runs a head: its images have features, and it makes images."""
+        for name in HEADS:
+            if name not in self.params.synthesis.generators or dataset not in self.params.datasets:
+                continue
+            block = self.params.generator(dataset, name)
+            lacking = lacks_features(profile.shape, block.network)
+            if lacking:
+                rule = (
+                    f"a list without {name} where images have not {lacking}, as those of {dataset}"
+                )
+                raise self._mistake("synthesis.generators", name, rule)
+            if block.head_share == 1:
+                rule = "below 1 for one of synthesis.generators: nothing is left for its images"
+                where = f"synthesis.{name} (profile {dataset}).head_share"
+                file = self.file(self.params.written(dataset, name, "head_share"))
+                raise mistake(where, block.head_share, rule, file)
 
     def _encoder(self, dataset: str, profile: Profile) -> None:
         """Checks that the network `encoder` is described where something is trained on it."""
         where = f"profiles.{dataset}.encoder"
-        networks = [profile.classifier, self.params.generator(dataset, "dp_head").network]
+        networks = [profile.classifier]
+        for name in HEADS:
+            networks.append(self.params.generator(dataset, name).network)
         for name in DP_BASELINES:
             networks.append(self.params.training(dataset, name).network)
         if "encoder" in networks and not profile.encoder:

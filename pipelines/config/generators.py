@@ -134,8 +134,8 @@ class DpMoments(Block):
     low_epsilon: LowEpsilon | None = None
 
 
-class JointMoments(DpMoments):
-    """Holds the settings of noisy moments of several clients' records together.
+class Joint(Block):
+    """Holds whom those trust who release together.
 
     Attributes:
         colluding: t, how many clients may collude with the server. `half` is half of those that
@@ -155,6 +155,10 @@ class JointMoments(DpMoments):
         """
         wanted = clients // 2 if self.colluding == HALF else self.colluding
         return min(wanted, clients - 1)
+
+
+class JointMoments(Joint, DpMoments):
+    """Holds the settings of noisy moments of several clients' records together."""
 
 
 class WarmStart(Block):
@@ -256,6 +260,10 @@ class DpHead(Head, DpMoments):
     head_share: Share
 
 
+class JointHead(Joint, DpHead):
+    """Holds the settings of noisy moments and a noisy head of several clients' records together."""
+
+
 class DpMerf(Block):
     """Holds the settings of DP-MERF: noisy means of random features."""
 
@@ -284,7 +292,9 @@ class Gan(Block):
 # The generators that add no noise, whatever budget their client asks for.
 WITHOUT_NOISE = ("gan",)
 # The generators that clients fit together, in one release.
-JOINT = ("joint_moments",)
+JOINT = ("joint_moments", "joint_head")
+# The generators with a linear head on fixed features.
+HEADS = ("dp_head", "joint_head")
 
 
 def _generator(name: object) -> object:
@@ -308,6 +318,7 @@ class Synthesis(Block):
     dp_moments: DpMoments
     joint_moments: JointMoments
     dp_head: DpHead
+    joint_head: JointHead
     dp_teacher: DpTeacher
     gan: Gan
 

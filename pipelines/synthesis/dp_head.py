@@ -75,7 +75,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
     share_of_steps = 1 - settings.count_share
     steps = sorted({schedule.steps for schedule in settings.schedules})
     sigmas = [math.sqrt(count) * head_budget.sigma(share_of_steps) for count in steps]
-    fixed = _fixed(settings, space)
+    fixed = fixed_of(settings, space)
     weights = (fixed.count + 1) * space.classes
     needed = lattice(
         head_budget,
@@ -96,7 +96,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of release 1 of dp_moments",
     }
-    moments = _moments_plan(settings, budget, space)
+    moments = moments_plan(settings, budget, space)
     lines = (
         f"dp_head: {' or '.join(map(str, steps))} steps over all records by their noisy number, "
         f"noise {' or '.join(f'{sigma:.3g}' for sigma in sigmas)} times the clipping norm each",
@@ -135,15 +135,28 @@ def fit(
     settings = plan.settings
     statement = plan.statement
     budget = Budget(statement.epsilon, statement.delta)
-    moments = _moments_plan(settings, budget, plan.space)
+    moments = moments_plan(settings, budget, plan.space)
     state = dp_moments.fit(shard, moments, noise, seed) if moments else {}
     scale = statement.details["lattice"]["steps_per_unit"]
     sigma = statement.details["count"]["sigma"]
     count = linear_head.released_count(len(shard), sigma=sigma, scale=scale, noise=noise)
-    inputs = linear_head.lattice_inputs(shard, _fixed(settings, plan.space), settings.warps)
-    head = noisy_steps(inputs, plan, count, noise)
+    inputs = linear_head.lattice_inputs(shard, fixed_of(settings, plan.space), settings.warps)
+    return state_of(plan, state, noisy_steps(inputs, plan, count, noise), count)
+
+
+def state_of(
+    plan: Plan, moments: dict[str, np.ndarray], head: np.ndarray, count: float
+) -> dict[str, np.ndarray]:
+    """Returns the state, from what was released. No private record is read.
+
+    Args:
+        plan: The plan.
+        moments: The state of dp_moments; empty where there are no images.
+        head: The average of the iterates, float64 [d, K].
+        count: The number of records, as it was released.
+    """
     return {
-        **state,
+        **moments,
         HEAD: head.T.astype(np.float32),
         COUNT: np.array(count),
         "shape": np.array(plan.space.shape),
@@ -210,7 +223,7 @@ def classifier(state: dict[str, np.ndarray], encoder: Encoder | None = None) -> 
     return with_state(model, {name: state[HEAD]}).eval()
 
 
-def _fixed(settings: DpHead, space: Space) -> Fixed:
+def fixed_of(settings: DpHead, space: Space) -> Fixed:
     """Returns which fixed features the head is trained on."""
     return Fixed(space.shape, space.encoder if settings.network == "encoder" else None)
 
@@ -220,7 +233,7 @@ def _head_budget(settings: DpHead, budget: Budget) -> Budget:
     return replace(budget, share=budget.share * settings.head_share, lattices=lattices)
 
 
-def _moments_plan(settings: DpHead, budget: Budget, space: Space) -> Plan | None:
+def moments_plan(settings: DpHead, budget: Budget, space: Space) -> Plan | None:
     """Returns the plan of the images, or None where the head has the whole budget."""
     if settings.head_share == 1:
         return None

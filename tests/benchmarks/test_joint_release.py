@@ -7,6 +7,7 @@ from benchmarks import joint_release
 from benchmarks.joint_release import Case
 from benchmarks.recipe_step import pictures
 from pipelines import config
+from pipelines.synthesis import joint_moments
 
 PARAMS = config.load()
 MIXED = [1.0, 1.0, 1.0, 10.0, 10.0, 10.0]
@@ -37,13 +38,13 @@ def test_each_kind_of_release_has_equally_many_images(kind):
 
 def test_groups_have_the_budget_that_each_of_them_asked_for(monkeypatch):
     asked = {}
-    plan = joint_release.joint_moments.plan_together
+    plan = joint_moments.plan_together
 
     def noting(settings, budget, space, group):
         asked[kind].append((budget.epsilon, group.clients, group.colluding))
         return plan(settings, budget, space, group)
 
-    monkeypatch.setattr(joint_release.joint_moments, "plan_together", noting)
+    monkeypatch.setattr(joint_moments, "plan_together", noting)
     for kind in ("joint", "groups"):
         asked[kind] = []
         case(kind).released(PARTS, seed=0)
