@@ -12,12 +12,14 @@ trains on the records themselves without privacy and gives the upper bound. `gan
 either. At epsilon inf a generator adds no noise, so there is no privacy.
 
 A run takes minutes, and each cell is written when it is done. Cells that are stored under the same
-settings are not measured again.
+settings are not measured again. `device` of params.yaml says where teachers and classifier run:
+with `auto` on a GPU where there is one, and a run names it.
 """
 
 import argparse
 import io
 import math
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -38,6 +40,7 @@ from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
 from pipelines.synthesis.datalens.plan import with_number_of_teachers
 from pipelines.training import classifier
+from pipelines.training.tensors import device
 
 NAME = "synthesis_utility"
 # Number of synthetic images, the same for every generator.
@@ -76,10 +79,14 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         test: Its test images.
 
     Returns:
-        {"seed", "accuracy", "itself", "fid", "cpu_seconds" of the generator}.
+        {"seed", "accuracy", "itself", "fid", "cpu_seconds" of the generator, "seconds" that pass
+        meanwhile, "device"}.
     """
     images = client(key, seed, train)
+    on = device(params.device)
     seconds = 0.0
+    began = time.monotonic()
+    passed = 0.0
     itself = None
     if key["generator"] != "real":
         module = base.load(key["generator"])
@@ -87,10 +94,11 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         state = fitted(params, key, seed, images)
         images = module.sample(state, IMAGES, seeds.derive(seed, "sample"))
         seconds = cpu_seconds() - start
+        passed = time.monotonic() - began
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
     profile = params.profiles[key["dataset"]]
-    model = classifier.new(profile, seed)
+    model = classifier.new(profile, seed, on)
     classifier.fit(model, images, seed=seed, augmentation=profile.augmentation, **RECIPE)
     return {
         "seed": seed,
@@ -98,6 +106,8 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         "itself": itself,
         "fid": fid(images, test),
         "cpu_seconds": seconds,
+        "seconds": passed,
+        "device": on.type,
     }
 
 
@@ -123,7 +133,10 @@ def fitted(params: config.Params, key: dict, seed: int, shard: Images) -> dict[s
         shard: The client's records.
     """
     fit = base.load(key["generator"]).fit
-    return fit(shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]))
+    where = base.Where(params.device)
+    return fit(
+        shard, planned(params, key), OsEntropy(), seeds.derive(seed, key["generator"]), where
+    )
 
 
 def planned(params: config.Params, key: dict) -> base.Plan:
