@@ -42,7 +42,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.synthesis import base, dp_moments, joint_head, release
-from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 
@@ -145,7 +145,7 @@ class Case:
             seed: Of the samples and of the training.
         """
         if self.kind == "head":
-            return joint_head.classifier(self._state(parts, self._budget(min(self.epsilons))))
+            return joint_head.classifier(self._state(parts, self._budget(min(self.epsilons)), seed))
         pooled = self.params.training(self.dataset, "pooled")
         return classifier.on_synthetic(self.released(parts, seed), self.profile, pooled, seed)
 
@@ -182,17 +182,20 @@ class Case:
     def _joint(self, parts: list[Images], budget: Budget, seed: int) -> Images:
         draw = seeds.derive(seed, "sample", f"{budget.epsilon} joint")
         module = base.load(GENERATORS[self.kind])
-        return module.sample(self._state(parts, budget), self.images * len(parts), draw)
+        return module.sample(self._state(parts, budget, seed), self.images * len(parts), draw)
 
-    def _state(self, parts: list[Images], budget: Budget) -> dict[str, np.ndarray]:
+    def _state(self, parts: list[Images], budget: Budget, seed: int) -> dict[str, np.ndarray]:
         """Returns the state of what the clients release together."""
         module = base.load(GENERATORS[self.kind])
         group = Group(len(parts), self._colluding(len(parts)))
         space = release.public_space(self.profile)
         plan = module.plan_together(self._settings, budget, space, group)
-        shards = {f"c{number}": part for number, part in enumerate(parts)}
-        sums = Summation(NAME, dict.fromkeys(shards, OsEntropy()))
-        return fit_together(module, shards, plan, sums)
+        where = base.Where(self.params.device)
+        members = []
+        for number, part in enumerate(parts):
+            members.append(Member(f"c{number}", part, seed, where))
+        sums = Summation(NAME, {member.client: OsEntropy() for member in members})
+        return fit_together(module, members, plan, sums)
 
     def _colluding(self, clients: int) -> int:
         return clients // 2 if self.trusting else 0

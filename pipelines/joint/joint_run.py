@@ -57,7 +57,8 @@ class JointRun:
             "roster": roster.digest.hex(),
             "budget": planned.budget,
             "trust": asdict(planned.group),
-            "settings": params.generator(self.dataset, self.generator).model_dump(),
+            # with what follows from the declared numbers of records
+            "settings": planned.plan.settings.model_dump(),
             "profile": [planned.plan.space.shape, planned.plan.space.classes],
             # the noise to its last bit, and the code
             "sums": [planned.module.VERSION, *sums],

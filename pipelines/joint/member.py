@@ -15,6 +15,7 @@ more, so that it refuses all further steps, and another attempt is charged.
 import os
 import re
 import secrets
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -81,7 +82,10 @@ class Member:
         self.name: str | None = None
         self.public_name = ""
         self.released: list[np.ndarray] = []
-        self._part = self.planned.module.contribution(self.records, self.planned.plan)
+        self._parts = ExitStack()
+        member = self.planned.member(client, self.records)
+        part = self.planned.module.contribution(member, self.planned.plan)
+        self._part = self._parts.enter_context(part)
         self._round: Client | None = None
 
     def begin(self, name: str) -> str:
@@ -166,7 +170,9 @@ class Member:
         names = {}
         for partner in self.roster.names:
             names[partner] = checked_name(partner, together[partner])
-        state = self.planned.module.joint_state(self.planned.plan, self.released)
+        self._parts.close()
+        planned = self.planned
+        state = planned.module.joint_state(planned.plan, self.released, planned.seed)
         joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
 
     @property

@@ -3,20 +3,25 @@
 A generator that clients fit together is a module with `plan_together`, and three functions more. Each
 party of a release calls them, so that all know what comes next:
 
-course(plan, released)       the sums there are, by what was released so far
-contribution(shard, plan)    a client's part: a function of what was released, to its next sum
-joint_state(plan, released)  the state of the generator, when all sums are there
+course(plan, released)            the sums there are, by what was released so far
+contribution(member, plan)        a client's part while the release is made: a context, of a function
+                                  from what was released to its next sum
+joint_state(plan, released, seed) the state of the generator, when all sums are there
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
+from tqdm import tqdm
 
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.synthesis.base import HERE, Where
 from pipelines.synthesis.joint_plan import JointPlan
 
 # takes what was released, in original units, and returns this client's part of the next sum: int64 of
@@ -24,14 +29,31 @@ from pipelines.synthesis.joint_plan import JointPlan
 Contribution = Callable[[Sequence[np.ndarray]], np.ndarray]
 
 
+@dataclass(frozen=True)
+class Member:
+    """Holds what a client has its part from.
+
+    Attributes:
+        client: Its name.
+        shard: Its private records.
+        seed: The seed of everything random but the noise, which all clients have.
+        where: Where its part is made.
+    """
+
+    client: str
+    shard: Images
+    seed: int = 0
+    where: Where = HERE
+
+
 def fit_together(
-    module: ModuleType, shards: Mapping[str, Images], plan: JointPlan, sums: Summation
+    module: ModuleType, members: Sequence[Member], plan: JointPlan, sums: Summation
 ) -> dict[str, np.ndarray]:
     """Makes all sums over the clients, and turns them into the state of one generator.
 
     Args:
         module: The generator's module.
-        shards: Each client's private records.
+        members: The clients.
         plan: The plan, from `plan_together`.
         sums: Carries each client's vectors to their sum.
 
@@ -41,14 +63,21 @@ def fit_together(
     Raises:
         UserError: There is no sum.
     """
-    parts = {client: module.contribution(shard, plan) for client, shard in shards.items()}
     released: list[np.ndarray] = []
-    while len(released) < len(module.course(plan, released).shapes):
-        shares = module.course(plan, released).shares
-        vectors = {client: part(released) for client, part in parts.items()}
-        try:
-            total = sums.total(len(released), vectors, shares)
-        except Refusal as refusal:
-            raise UserError(f"The joint release has no sum: {refusal}") from None
-        released.append(total / plan.scale)
-    return module.joint_state(plan, released)
+    with ExitStack() as stack:
+        parts: dict[str, Contribution] = {}
+        for member in members:
+            parts[member.client] = stack.enter_context(module.contribution(member, plan))
+        bar = tqdm(desc="secure sums", disable=None, mininterval=1)
+        while len(released) < len(module.course(plan, released).shapes):
+            course = module.course(plan, released)
+            bar.total = len(course.shapes)
+            vectors = {client: part(released) for client, part in parts.items()}
+            try:
+                total = sums.total(len(released), vectors, course.shares)
+            except Refusal as refusal:
+                raise UserError(f"The joint release has no sum: {refusal}") from None
+            released.append(total / plan.scale)
+            bar.update()
+        bar.close()
+    return module.joint_state(plan, released, members[0].seed)

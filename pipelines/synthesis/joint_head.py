@@ -14,7 +14,8 @@ each of the T sums has the T-th part of what the steps may spend. So mu is the s
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,7 +30,7 @@ from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED
 from pipelines.synthesis import dp_head, dp_moments, joint_plan
 from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
-from pipelines.synthesis.joint_fit import Contribution
+from pipelines.synthesis.joint_fit import Contribution, Member
 from pipelines.synthesis.joint_plan import ALONE, Course, Group, JointPlan
 from pipelines.training import linear_head
 from pipelines.training.linear_head import LEAST_COUNT, Descent
@@ -224,22 +225,24 @@ class _Part:
         )
 
 
-def contribution(shard: Images, plan: HeadPlan) -> Contribution:
-    """Returns a client's part of the release: its next sum, from what was released.
+@contextmanager
+def contribution(member: Member, plan: HeadPlan) -> Iterator[Contribution]:
+    """Yields a client's part of the release (`joint_fit`).
 
     Args:
-        shard: Its private records.
+        member: The client.
         plan: The plan, from `plan_together`.
     """
-    return _Part(shard, plan)
+    yield _Part(member.shard, plan)
 
 
-def joint_state(plan: HeadPlan, released: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def joint_state(plan: HeadPlan, released: Sequence[np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from all sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: All sums over all clients, in original units.
+        seed: Not used.
     """
     moments = {}
     if plan.moments:

@@ -13,7 +13,8 @@ for each other number of colluding clients. Released in `joint_fit.fit_together`
 a network. All that follows is post-processing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,7 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments, joint_plan
 from pipelines.synthesis.base import HERE, Space, Where, stated
-from pipelines.synthesis.joint_fit import Contribution
+from pipelines.synthesis.joint_fit import Contribution, Member
 from pipelines.synthesis.joint_plan import ALONE, Group, JointPlan
 
 KNOWN_FAILURES = (
@@ -114,22 +115,26 @@ def fit(
     return dp_moments.fit(shard, plan, noise, seed, where)
 
 
-def contribution(shard: Images, plan: JointPlan) -> Contribution:
-    """Returns a client's part of the release: its next sum, from what was released.
+@contextmanager
+def contribution(member: Member, plan: JointPlan) -> Iterator[Contribution]:
+    """Yields a client's part of the release (`joint_fit`).
 
     Args:
-        shard: Its private records.
+        member: The client.
         plan: The plan, from `plan_together`.
     """
-    return partial(dp_moments.next_sum, shard, plan, plan.scale)
+    yield partial(dp_moments.next_sum, member.shard, plan, plan.scale)
 
 
-def joint_state(plan: JointPlan, released: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def joint_state(
+    plan: JointPlan, released: Sequence[np.ndarray], seed: int
+) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from both sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: Both sums over all clients, in original units.
+        seed: Not used.
     """
     sigmas = (joint_plan.of_all(plan.shares, 0), joint_plan.of_all(plan.shares, 1))
     return dp_moments.state_of(plan, sigmas, released)

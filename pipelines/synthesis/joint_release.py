@@ -30,7 +30,7 @@ from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.privacy.secure_sums.terms import FEWEST
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import base, release
-from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_plan import Group, JointPlan
 
 State = dict[str, np.ndarray]
@@ -96,8 +96,23 @@ class JointRelease:
             UserError: The plan is impossible, or the clients ask for different budgets.
         """
         settings = self.params.generator(self.dataset, self.generator)
-        space = release.public_space(self.params.profiles[self.dataset])
+        space = release.public_space(self.params.profiles[self.dataset], self._records)
         return self.module.plan_together(settings, Budget(*self.budget), space, self.group)
+
+    @property
+    def _records(self) -> int | None:
+        """Returns about how many records all clients have, from public numbers alone.
+
+        Who is on another machine counts as the mean of those of these parameters. It is None if
+        nobody declared a number.
+        """
+        known = []
+        for client in self.clients:
+            if client in self.params.clients:
+                known.append(self.params.public_records(self.dataset, client))
+        if None in known:
+            return None
+        return round(sum(known) / len(known) * len(self.clients))
 
     @property
     def budget(self) -> tuple[float, float]:
@@ -116,6 +131,11 @@ class JointRelease:
                 f"{' and '.join(budgets.values())} do not."
             )
         return next(iter(budgets))
+
+    @property
+    def seed(self) -> int:
+        """Returns the seed of everything random but the noise."""
+        return seeds.derive(self.params.seed, *self._names)
 
     @cached_property
     def sources(self) -> dict[str, Noise]:
@@ -159,7 +179,7 @@ class JointRelease:
             self.plan,
             self.statement,
             data=data,
-            seed=seeds.derive(self.params.seed, *self._names),
+            seed=self.seed,
         )
         return replace(entry, parameters={**entry.parameters, "client": client})
 
@@ -174,10 +194,20 @@ class JointRelease:
         """
         if len(self.clients) == 1:
             (client,) = self.clients
-            return self.module.fit(train[client], self.plan, self.sources[client], seed=0)
+            where = base.Where(self.params.device)
+            return self.module.fit(train[client], self.plan, self.sources[client], self.seed, where)
         sums = Summation(self.new_name(), self.sources)
-        members = {client: train[client] for client in self.clients}
+        members = [self.member(client, train[client]) for client in self.clients]
         return fit_together(self.module, members, self.plan, sums)
+
+    def member(self, client: str, records: Images) -> Member:
+        """Returns what a client has its part from.
+
+        Args:
+            client: The client.
+            records: The training part of its shard.
+        """
+        return Member(client, records, self.seed, base.Where(self.params.device))
 
     def new_name(self) -> str:
         """Returns a name that no other release has. All clients and the server know it.

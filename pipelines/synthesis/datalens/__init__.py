@@ -1,6 +1,7 @@
 """Fits `datalens`: a generator taught by the noisy votes of teachers.
 
-generator        the release, its generator and what follows a vote
+generator        the release
+student          the generator that learns by votes
 plan             noise and steps, from public numbers alone
 votes            ballots, their sum and its sensitivity
 ensemble         all teachers of a run

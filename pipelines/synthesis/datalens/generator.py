@@ -24,19 +24,19 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from models.generator import Generator
 from pipelines.config.generators import Datalens
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.accounting import gdp_epsilon
 from pipelines.privacy.discrete_gaussian import release
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import neural
-from pipelines.synthesis.base import HERE, Plan, Space, Where
+from pipelines.synthesis.base import HERE, Plan, Where
 from pipelines.synthesis.datalens import plan as planning
 from pipelines.synthesis.datalens import votes
 from pipelines.synthesis.datalens.ensemble import Ensemble, Recipe
 from pipelines.synthesis.datalens.journal import Journal
 from pipelines.synthesis.datalens.machines import Machines
+from pipelines.synthesis.datalens.student import Student
 from pipelines.synthesis.datalens.teacher_block import Ballot
 from pipelines.synthesis.datalens.workers import Workers, assembled
 from pipelines.training.tensors import device, one_thread
@@ -71,9 +71,10 @@ def fit(
     owner = votes.assign(shard.ids, settings.teachers, key=seed.to_bytes(8, "big"))
     average = len(shard) / settings.teachers
     print(f"  records per teacher: {average:.1f} on average (private: never exported)")
-    recipe = _recipe(plan, seed, on)
-    with one_thread(), assembled(recipe, shard, owner, _ballot(settings)) as teachers:
-        training = _training(plan, seed, on)
+    recipe = recipe_of(plan, settings.teachers, seed, on)
+    student = Student(settings, plan.space, seed, on)
+    training = student.training
+    with one_thread(), assembled(recipe, shard, owner, ballot(settings)) as teachers:
         journal = Journal(where.unfinished, (settings.batch, math.prod(plan.space.shape)))
         first = journal.resumed(training, teachers)
         _skip_noise(noise, journal, plan)
@@ -86,7 +87,7 @@ def fit(
             mininterval=1,
         )
         for step in bar:
-            noisy = _step(step, training, teachers, journal, noise, plan)
+            noisy = _step(step, student, teachers, journal, noise, plan)
             journal.checkpoint(step + 1, training, teachers)
             bar.set_postfix_str(_progress(step + 1, noisy, plan), refresh=False)
     return neural.state(training.network)
@@ -103,7 +104,7 @@ def _skip_noise(noise: Noise, journal: Journal, plan: Plan) -> None:
 
 def _step(
     step: int,
-    training: neural.Training,
+    student: Student,
     teachers: Ensemble | Workers | Machines,
     journal: Journal,
     noise: Noise,
@@ -114,34 +115,36 @@ def _step(
     Returns:
         The noisy votes [B, d].
     """
-    settings = plan.settings
     sigma = plan.statement.details["sigma"]
     scale = plan.statement.details["lattice_steps_per_vote"]
     # 1. fakes
-    z, labels = _drawn(training, step, settings)
-    with torch.no_grad():
-        fakes = training.network(z, labels)
+    question = student.ask(step)
     # 2. teachers train on them and vote
-    rounds = settings.teacher_steps + (settings.teacher_warmup if step == 0 else 0)
-    total = teachers.poll(fakes.cpu().numpy(), labels.cpu().numpy(), rounds) * scale
+    total = teachers.poll(*question.arrays, student.rounds(step)) * scale
     # 3. the release, which is written down before it is used
     add_noise = partial(release, total, sigma=sigma, scale=scale, noise=noise)
     noisy = journal.once(step, add_noise)
     # 4. post-processing: the generator follows the noisy votes
-    direction = _direction(noisy, settings, plan.space)
-    target = _target(fakes, direction, settings.step_length)
-    _follow(training.network, training.optimiser, z, labels, target, settings)
+    student.learn(question, noisy)
     return noisy
 
 
-def _recipe(plan: Plan, seed: int, on: torch.device) -> Recipe:
+def recipe_of(plan: Plan, teachers: int, seed: int, on: torch.device) -> Recipe:
+    """Returns what the teachers are made from.
+
+    Args:
+        plan: The plan.
+        teachers: How many there are.
+        seed: The seed of the run.
+        on: The device.
+    """
     settings = plan.settings
     return Recipe(
         network=settings.teacher_network,
         shape=plan.space.shape,
         classes=plan.space.classes,
         hidden=settings.teacher_hidden,
-        count=settings.teachers,
+        count=teachers,
         learning_rate=settings.learning_rate,
         seed=seed + 1,
         wrong_labels=settings.wrong_labels,
@@ -149,38 +152,11 @@ def _recipe(plan: Plan, seed: int, on: torch.device) -> Recipe:
     )
 
 
-def _ballot(settings: Datalens) -> Ballot:
+def ballot(settings: Datalens) -> Ballot:
     """Returns how a teacher's image gradients become its vote; this crosses to other processes."""
     return partial(
         votes.vote, top_k=settings.top_k, clip=settings.clip, stochastic=settings.stochastic
     )
-
-
-def _training(plan: Plan, seed: int, on: torch.device) -> neural.Training:
-    settings = plan.settings
-    network = neural.generator(
-        settings.generator_network, plan.space, latent=settings.latent, seed=seed
-    ).to(on)
-    optimiser = torch.optim.Adam(
-        network.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999)
-    )
-    return neural.Training(network, optimiser, torch.Generator().manual_seed(seed + 2))
-
-
-def _drawn(
-    training: neural.Training, step: int, settings: Datalens
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draws latents z [B, latent] and labels [B] of a step's fakes.
-
-    Labels in turn go on where the last step ended.
-    """
-    network = training.network
-    z, labels = network.draw(settings.batch, training.stream)
-    if settings.labels == "in_turn":
-        first = step * settings.batch
-        labels = torch.arange(first, first + settings.batch) % network.classes
-    on = next(network.parameters()).device
-    return z.to(on), labels.to(on)
 
 
 def _progress(steps: int, noisy: np.ndarray, plan: Plan) -> str:
@@ -193,32 +169,3 @@ def _progress(steps: int, noisy: np.ndarray, plan: Plan) -> str:
     mu = statement.mu * math.sqrt(steps / plan.settings.steps)
     spent = gdp_epsilon(mu=mu, delta=statement.delta)
     return f"signal/noise {votes.signal_to_noise(noisy, sigma):.2f}, epsilon so far {spent:.2f}"
-
-
-def _direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:
-    """Returns where the noisy votes say that each fake should go, [B, d]; post-processing, free."""
-    centred = votes.centred(noisy, settings.centre_votes)
-    thresholded = votes.thresholded(centred, settings.threshold, settings.teachers)
-    return votes.smoothed(thresholded, settings.vote_cutoff, space.shape)
-
-
-def _target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> torch.Tensor:
-    """Returns the fakes moved along their votes by `step_length`, rms per pixel."""
-    move = torch.from_numpy(direction).float().reshape(fakes.shape).to(fakes.device)
-    rms = move.flatten(1).square().mean(1).sqrt().clamp(min=1e-12)
-    return fakes + step_length * move / rms[:, None, None, None]
-
-
-def _follow(
-    generator: Generator,
-    optimiser: torch.optim.Optimizer,
-    z: torch.Tensor,
-    labels: torch.Tensor,
-    target: torch.Tensor,
-    settings: Datalens,
-) -> None:
-    """Takes generator steps towards the target: post-processing, as many as one likes."""
-    for _ in range(settings.generator_steps):
-        optimiser.zero_grad(set_to_none=True)
-        (generator(z, labels) - target).square().sum().backward()
-        optimiser.step()

@@ -45,7 +45,7 @@ IDENTITY = Identity(
 )
 
 
-def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
+def plan(settings: Datalens, budget: Budget, space: Space, excess: float = 1.0) -> Plan:
     """Computes the noise for the steps, and whether they can teach anything.
 
     No private record is read.
@@ -54,6 +54,8 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
         settings: The settings of `synthesis.datalens`.
         budget: The budget, which the steps spend whole.
         space: What is public about the images.
+        excess: How many times the planned noise there is in the end. It is more than once where
+            several clients add shares of which some are not counted on.
 
     Raises:
         UserError: `top_k` exceeds the pixels of an image, `batch` is too small for the generator's
@@ -63,10 +65,10 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     pixels = math.prod(space.shape)
     _check(settings, pixels)
     stated_settings = settings
-    settings = with_number_of_teachers(stated_settings, budget, space)
+    settings = with_number_of_teachers(stated_settings, budget, space, excess)
     sigma = _sigma(settings, budget)
-    ratio = sigma / settings.teachers
-    affordable = _affordable(settings, budget)
+    ratio = sigma * excess / settings.teachers
+    affordable = _affordable(settings, budget, excess)
     draws = settings.steps * settings.batch * pixels
     weak = _weakness(ratio, affordable)
     details = {
@@ -98,13 +100,16 @@ def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     return Plan(settings, space, statement, weak, (line,))
 
 
-def with_number_of_teachers(settings: Datalens, budget: Budget, space: Space) -> Datalens:
+def with_number_of_teachers(
+    settings: Datalens, budget: Budget, space: Space, excess: float = 1.0
+) -> Datalens:
     """Returns the settings with a number of teachers where they say `auto`.
 
     Args:
         settings: The settings of `synthesis.datalens`.
         budget: The budget of all steps.
         space: What is public about the images, the number of records among it.
+        excess: As for `plan`.
 
     Raises:
         UserError: They say `auto`, and no number of records is declared.
@@ -117,7 +122,7 @@ def with_number_of_teachers(settings: Datalens, budget: Budget, space: Space) ->
             "block: the size of a shard is private"
         )
         raise mistake("synthesis.datalens.teachers", AUTO, rule)
-    sigma = _sigma(settings, budget)
+    sigma = _sigma(settings, budget) * excess
     count = number_of_teachers(settings.teachers_rule, sigma, space.records)
     return settings.model_copy(update={"teachers": count})
 
@@ -181,11 +186,14 @@ def _check(settings: Datalens, pixels: int) -> None:
         )
 
 
-def _affordable(settings: Datalens, budget: Budget) -> int | str:
-    """Returns the number of steps at sigma = N, which is T = (mu N / 2)^2 / (k B)."""
+def _affordable(settings: Datalens, budget: Budget, excess: float) -> int | str:
+    """Returns the number of steps at sigma = N, which is T = (mu N / 2)^2 / (k B).
+
+    Noise beyond the planned one leaves fewer.
+    """
     if not budget.private:
         return "any number of"
-    half = budget.mu * settings.teachers * LARGEST_RATIO / 2
+    half = budget.mu * settings.teachers * LARGEST_RATIO / 2 / excess
     return int(half**2 / (settings.top_k * settings.batch))
 
 

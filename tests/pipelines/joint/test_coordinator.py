@@ -83,11 +83,15 @@ def test_the_total_of_a_sum_is_that_of_all_records_without_noise(federation):
     planned = RUN.planned(params)
     with contextlib.chdir(federation.apart.whole.path):
         records = [shards.read("own", client, "train") for client in CLIENTS]
-    parts = [planned.module.contribution(shard, planned.plan) for shard in records]
     released = []
-    for total in totals:
-        assert np.array_equal(total, sum(part(released) for part in parts))
-        released.append(total / planned.plan.scale)
+    with contextlib.ExitStack() as stack:
+        parts = []
+        for shard in records:
+            part = planned.module.contribution(planned.member("c0", shard), planned.plan)
+            parts.append(stack.enter_context(part))
+        for total in totals:
+            assert np.array_equal(total, sum(part(released) for part in parts))
+            released.append(total / planned.plan.scale)
     assert len(totals) == 2
 
 

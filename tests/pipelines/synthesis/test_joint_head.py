@@ -8,12 +8,12 @@ import pytest
 
 from benchmarks.recipe_step import pictures
 from pipelines import config
-from pipelines.datasets.labelled_images import concatenate
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.synthesis import dp_head, joint_head, release
-from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_head import HeadPlan
 from pipelines.synthesis.joint_plan import Group
 
@@ -41,7 +41,11 @@ def planned(epsilon: float, colluding: int = 1, **changes) -> HeadPlan:
 
 def fitted(plan: HeadPlan, noise=None, shards=PARTS) -> dict[str, np.ndarray]:
     sums = Summation("release", dict.fromkeys(PARTS, noise or OsEntropy()))
-    return fit_together(joint_head, shards, plan, sums)
+    return fit_together(joint_head, members(shards), plan, sums)
+
+
+def members(shards: dict[str, Images]) -> list[Member]:
+    return [Member(client, shard) for client, shard in shards.items()]
 
 
 class Counting:
@@ -117,7 +121,7 @@ def test_a_count_below_all_records_is_no_divisor():
     plan = planned(3.0, head_share=1.0)
     total = np.ones(plan.courses[0].shapes[1])
     released = [np.array([-50.0]), total, total]
-    assert joint_head.joint_state(plan, released)["records"] == 10.0
+    assert joint_head.joint_state(plan, released, 0)["records"] == 10.0
 
 
 @pytest.mark.parametrize("others", ["as released", "huge", "of another count"])
@@ -131,7 +135,10 @@ def test_one_record_more_moves_each_sum_by_one_at_most(others):
     course = plan.courses[0]
     while len(released) < len(course.shapes):
         shape = course.shapes[len(released)]
-        sums = [joint_head.contribution(shard, plan)(released) for shard in (fewer, more)]
+        sums = []
+        for member in members({"fewer": fewer, "more": more}):
+            with joint_head.contribution(member, plan) as part:
+                sums.append(part(released))
         assert sums[0].shape == sums[1].shape == shape
         moved = (sums[1] - sums[0]) / plan.scale
         assert 0 < np.linalg.norm(moved) <= 1

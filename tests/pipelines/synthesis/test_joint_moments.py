@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks.recipe_step import pictures
 from pipelines import config
-from pipelines.datasets.labelled_images import concatenate
+from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise, OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.synthesis import dp_moments, joint_moments, release
-from pipelines.synthesis.joint_fit import fit_together
+from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_plan import Group, JointPlan
 
 PARAMS = config.load()
@@ -28,6 +28,10 @@ def planned(budget: Budget, colluding: int = 2, clients: int = 5) -> JointPlan:
 
 def sums(noise: Noise | None = None) -> Summation:
     return Summation("release", dict.fromkeys(PARTS, noise or OsEntropy()))
+
+
+def members(shards: dict[str, Images]) -> list[Member]:
+    return [Member(client, shard) for client, shard in shards.items()]
 
 
 class Counting:
@@ -46,7 +50,7 @@ class Counting:
 
 def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
     plan = planned(Budget(math.inf, 1e-5))
-    joint = fit_together(joint_moments, PARTS, plan, sums())
+    joint = fit_together(joint_moments, members(PARTS), plan, sums())
     alone = dp_moments.plan(plan.settings, Budget(math.inf, 1e-5), plan.space)
     whole = dp_moments.fit(concatenate(list(PARTS.values())), alone, OsEntropy(), seed=0)
     assert joint.keys() == whole.keys()
@@ -58,7 +62,7 @@ def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
 def test_every_client_adds_its_share_to_both_sums(colluding):
     plan = planned(Budget(3.0, 1e-5), colluding)
     counting = Counting()
-    fit_together(joint_moments, PARTS, plan, sums(counting))
+    fit_together(joint_moments, members(PARTS), plan, sums(counting))
     expected = []
     for sigma in plan.statement.details["sigma"]:
         share = sigma / math.sqrt(5 - colluding) * plan.scale
@@ -86,7 +90,7 @@ def test_the_covariances_are_read_with_the_noise_that_all_added(monkeypatch):
         return state_of(plan, sigmas, released)
 
     monkeypatch.setattr(dp_moments, "state_of", telling)
-    fit_together(joint_moments, PARTS, plan, sums())
+    fit_together(joint_moments, members(PARTS), plan, sums())
     of_all = [sigma * math.sqrt(5 / 3) for sigma in plan.statement.details["sigma"]]
     assert told == [pytest.approx(tuple(of_all))]
 
@@ -106,7 +110,7 @@ def test_one_record_more_moves_a_sum_by_one_at_most():
     more = {**PARTS, "c3": concatenate([PARTS["c3"], one])}
     for shards in (PARTS, more):
         keeping = Keeping("release", dict.fromkeys(PARTS, OsEntropy()))
-        fit_together(joint_moments, shards, plan, keeping)
+        fit_together(joint_moments, members(shards), plan, keeping)
     for number in (0, 1):
         distance = np.linalg.norm(moved[2 + number] - moved[number])
         assert 0 < distance <= 1 + 1e-9
@@ -151,6 +155,6 @@ def test_a_delta_that_no_lattice_can_hold_is_refused():
 def test_a_refused_sum_is_an_error_in_a_sentence():
     plan = planned(Budget(3.0, 1e-5))
     twice = sums()
-    fit_together(joint_moments, PARTS, plan, twice)
+    fit_together(joint_moments, members(PARTS), plan, twice)
     with pytest.raises(UserError, match="The joint release has no sum: "):
-        fit_together(joint_moments, PARTS, plan, twice)
+        fit_together(joint_moments, members(PARTS), plan, twice)

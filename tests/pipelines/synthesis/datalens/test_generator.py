@@ -9,8 +9,7 @@ import torch
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
-from pipelines.synthesis import neural
-from pipelines.synthesis.datalens import ensemble, votes
+from pipelines.synthesis.datalens import ensemble, student, votes
 from pipelines.synthesis.datalens import generator as datalens
 
 
@@ -110,52 +109,16 @@ def test_votes_are_smoothed_after_their_noise(monkeypatch, records, small_space,
     All votes get noise, and their low frequencies move the fakes.
     """
     released, used = [], []
-    target, draw = datalens._target, datalens.release
+    target, draw = student.target, datalens.release
     monkeypatch.setattr(
         datalens, "release", lambda *a, **k: released.append(draw(*a, **k)) or released[-1]
     )
-    monkeypatch.setattr(datalens, "_target", lambda *a: used.append(a[1]) or target(*a))
+    monkeypatch.setattr(student, "target", lambda *a: used.append(a[1]) or target(*a))
     plan = planned(small_space, vote_cutoff=2)
     datalens.fit(records(12, small_space), plan, SeededForTests(0), seed=1)
     for before, after in zip(released, used, strict=True):
         np.testing.assert_array_equal(after, votes.smoothed(before, 2, small_space.shape))
         assert not np.allclose(before, after)
-
-
-def test_votes_are_centred_after_their_noise_and_before_the_threshold(
-    small_space, datalens_settings
-):
-    """A vote that all fakes share no longer moves any. Thresholds count the rest."""
-    shared, own = np.full((3, 30), 5.0), np.eye(3, 30) * 3 - 1
-    settings = datalens_settings(centre_votes=True, threshold=1.5 / 6)
-    np.testing.assert_array_equal(datalens._direction(shared, settings, small_space), 0)
-    np.testing.assert_array_equal(
-        datalens._direction(shared + own, settings, small_space),
-        np.sign(own - own.mean(0)) * (own == 2),
-    )
-    off = datalens_settings(centre_votes=False)
-    np.testing.assert_array_equal(datalens._direction(shared, off, small_space), shared)
-
-
-def test_targets_move_each_image_by_the_step_length_along_its_votes():
-    images, direction = torch.rand(2, 1, 2, 3), np.array([[3.0, 0, 0, -4.0, 0, 0], [0.0] * 6])
-    move = (datalens._target(images, direction, 0.25) - images).flatten(1)
-    assert move[0].square().mean().sqrt().item() == pytest.approx(0.25, rel=1e-5)
-    assert (
-        torch.nn.functional.cosine_similarity(move[0], torch.tensor(direction[0]).float(), dim=0)
-        > 0.9999
-    )
-    assert not move[1].any()  # nobody voted: it stays, without a division by zero
-
-
-def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalens_settings):
-    block = datalens_settings(generator_steps=50, generator_learning_rate=1e-2)
-    generator = neural.generator("mlp", small_space, latent=4, seed=0)
-    optimiser = torch.optim.Adam(generator.parameters(), lr=1e-2)
-    z, labels = generator.draw(3, torch.Generator().manual_seed(0))
-    before = generator(z, labels).detach()
-    datalens._follow(generator, optimiser, z, labels, (before + 0.2).clamp(0, 1), block)
-    assert (generator(z, labels) - before).mean() > 0.1
 
 
 def test_the_map_to_teachers_reads_ids_and_nothing_else(

@@ -6,7 +6,7 @@ import pytest
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis.base import Where
 from pipelines.synthesis.datalens import generator as datalens
-from pipelines.synthesis.datalens import journal
+from pipelines.synthesis.datalens import journal, student
 
 
 class Killed(SeededForTests):
@@ -60,7 +60,7 @@ def test_a_killed_run_never_releases_a_step_twice(
             drawn.append(super().discrete_gaussian(shape, sigma))
             return drawn[-1]
 
-    target = datalens._target
+    target = student.target
 
     def watched(fakes, direction, step_length):
         used.append(direction)
@@ -68,7 +68,7 @@ def test_a_killed_run_never_releases_a_step_twice(
             raise KeyboardInterrupt
         return target(fakes, direction, step_length)
 
-    monkeypatch.setattr(datalens, "_target", watched)
+    monkeypatch.setattr(student, "target", watched)
     with pytest.raises(KeyboardInterrupt):
         datalens.fit(data, plan, Dying(), 1, where)
     datalens.fit(data, plan, Dying(), 1, where)

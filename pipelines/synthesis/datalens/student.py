@@ -1,0 +1,107 @@
+"""Teaches the generator: it shows fakes, and follows the noisy votes on them.
+
+It reads public numbers and what was released, and no private record.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from pipelines.config.generators import Datalens
+from pipelines.synthesis import neural
+from pipelines.synthesis.base import Space
+from pipelines.synthesis.datalens import votes
+
+
+@dataclass(frozen=True)
+class Question:
+    """Holds the fakes of a step, on the student's device.
+
+    Attributes:
+        z: The latents [B, latent].
+        labels: int64 [B].
+        fakes: Images [B, C, H, W].
+    """
+
+    z: torch.Tensor
+    labels: torch.Tensor
+    fakes: torch.Tensor
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns fakes and labels as teachers take them."""
+        return self.fakes.cpu().numpy(), self.labels.cpu().numpy()
+
+
+class Student:
+    """Holds a generator that learns by votes.
+
+    Args:
+        settings: The settings of `synthesis.datalens`, with a number of teachers.
+        space: What is public about the images.
+        seed: The seed of weights and latents.
+        on: The device.
+
+    Attributes:
+        training: The generator in training, for checkpoints and its state.
+    """
+
+    def __init__(self, settings: Datalens, space: Space, seed: int, on: torch.device):
+        self.settings = settings
+        self.space = space
+        network = neural.generator(
+            settings.generator_network, space, latent=settings.latent, seed=seed
+        ).to(on)
+        optimiser = torch.optim.Adam(
+            network.parameters(), lr=settings.generator_learning_rate, betas=(0.5, 0.999)
+        )
+        stream = torch.Generator().manual_seed(seed + 2)
+        self.training = neural.Training(network, optimiser, stream)
+
+    def ask(self, step: int) -> Question:
+        """Returns the fakes of a step. Labels in turn go on where the last step ended."""
+        network = self.training.network
+        on = next(network.parameters()).device
+        z, labels = network.draw(self.settings.batch, self.training.stream)
+        if self.settings.labels == "in_turn":
+            first = step * self.settings.batch
+            labels = torch.arange(first, first + self.settings.batch) % network.classes
+        z, labels = z.to(on), labels.to(on)
+        with torch.no_grad():
+            fakes = network(z, labels)
+        return Question(z, labels, fakes)
+
+    def learn(self, question: Question, noisy: np.ndarray) -> None:
+        """Takes generator steps towards where the votes point: post-processing, free.
+
+        Args:
+            question: The fakes that were voted on, from `ask`.
+            noisy: The noisy votes [B, d].
+        """
+        network, optimiser = self.training.network, self.training.optimiser
+        settings = self.settings
+        where = direction(noisy, settings, self.space)
+        moved = target(question.fakes, where, settings.step_length)
+        for _ in range(settings.generator_steps):
+            optimiser.zero_grad(set_to_none=True)
+            (network(question.z, question.labels) - moved).square().sum().backward()
+            optimiser.step()
+
+    def rounds(self, step: int) -> int:
+        """Returns how many training steps every teacher takes before it votes in a step."""
+        return self.settings.teacher_steps + (self.settings.teacher_warmup if step == 0 else 0)
+
+
+def direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:
+    """Returns where the noisy votes say that each fake should go, [B, d]; post-processing, free."""
+    centred = votes.centred(noisy, settings.centre_votes)
+    thresholded = votes.thresholded(centred, settings.threshold, settings.teachers)
+    return votes.smoothed(thresholded, settings.vote_cutoff, space.shape)
+
+
+def target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> torch.Tensor:
+    """Returns the fakes moved along their votes by `step_length`, rms per pixel."""
+    move = torch.from_numpy(direction).float().reshape(fakes.shape).to(fakes.device)
+    rms = move.flatten(1).square().mean(1).sqrt().clamp(min=1e-12)
+    return fakes + step_length * move / rms[:, None, None, None]
