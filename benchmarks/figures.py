@@ -33,6 +33,7 @@ PAGES = {
     "moments_utility.md.j2": Path("docs/synthesis.md"),
     "digits_utility.md.j2": Path("docs/synthesis.md"),
     "datalens_teachers.md.j2": Path("docs/synthesis.md"),
+    "datalens_measured.md.j2": Path("docs/synthesis.md"),
     "datalens_options.md.j2": Path("docs/synthesis.md"),
     "generator_utility.md.j2": Path("docs/synthesis.md"),
     "noisy_training.md.j2": Path("docs/noisy_training.md"),

@@ -6,6 +6,8 @@
         --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
     python -m benchmarks.joint_release --kinds head --datasets mnist fashion_mnist --clients 10 \
         --epsilons 2 --images ../archives                                    # the head
+    python -m benchmarks.joint_release --kinds datalens own_datalens --datasets mnist --epsilons 1 10 \
+        --images ../archives                                                 # on a GPU: minutes
 
 A classifier learns from synthetic images alone, and is scored on the global test images. Clients
 have label skew (Dirichlet 0.5), and `--records` each in the mean. `own`: each client releases its
@@ -14,6 +16,7 @@ sums, with noise in shares, as the stage `joint_release` does it. One generator 
 All rows of a data set have equally many images. The clients and the server of a secure sum run in
 this process.
 
+`datalens` and `own_datalens` are the same for votes: `joint_datalens` and `datalens`.
 `head`: the classifier of `joint_head` itself, which has the whole budget and no images beside it.
 `benchmarks.dp_head` measures `dpsgd_head`, where each client adds noise of its own.
 
@@ -41,7 +44,7 @@ from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
-from pipelines.synthesis import base, dp_moments, joint_head, release
+from pipelines.synthesis import base, joint_head, release
 from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
@@ -58,7 +61,11 @@ GENERATORS = {
     "joint": "joint_moments",
     "groups": "joint_moments",
     "head": "joint_head",
+    "own_datalens": "datalens",
+    "datalens": "joint_datalens",
 }
+# kinds of release that each client makes alone
+ALONE = ("own", "own_datalens")
 
 
 def dealt(
@@ -89,7 +96,7 @@ class Case:
         params: The parameters of params.yaml.
         dataset: The data set's name.
         epsilons: The budget of each client.
-        kind: own | joint | groups | head.
+        kind: A key of GENERATORS.
         trusting: True for t = K / 2, False for t = 0; of an own release it means nothing.
         records: Of each client in the mean; None: all that there are.
     """
@@ -126,7 +133,7 @@ class Case:
             "clients": len(self.epsilons),
             "epsilon": min(self.epsilons),
             "release": self.kind,
-            "colluding": None if self.kind == "own" else self._colluding(len(self.epsilons)),
+            "colluding": None if self.kind in ALONE else self._colluding(len(self.epsilons)),
             "epsilons": sorted(set(self.epsilons)),
             "settings": common.digest(used),
         }
@@ -135,7 +142,11 @@ class Case:
     def _settings(self) -> Block:
         """Returns the settings of what is released."""
         settings = self.params.generator(self.dataset, GENERATORS[self.kind])
-        return settings.model_copy(update={"head_share": 1.0}) if self.kind == "head" else settings
+        if self.kind == "head":
+            return settings.model_copy(update={"head_share": 1.0})
+        # a weak plan is measured, too
+        weak = {"weak_plan": "warn"} if hasattr(settings, "weak_plan") else {}
+        return settings.model_copy(update=weak)
 
     def trained(self, parts: list[Images], seed: int) -> nn.Module:
         """Returns a classifier that learned from the release, or was released.
@@ -161,7 +172,7 @@ class Case:
             groups.setdefault(epsilon, []).append(part)
         if self.kind == "joint":
             groups = {min(groups): parts}
-        make = self._own if self.kind == "own" else self._joint
+        make = self._own if self.kind in ALONE else self._joint
         sets = []
         for epsilon, members in groups.items():
             sets.append(make(members, self._budget(epsilon), seed))
@@ -171,13 +182,20 @@ class Case:
         return Budget(epsilon, self.params.privacy.delta)
 
     def _own(self, parts: list[Images], budget: Budget, seed: int) -> Images:
-        plan = dp_moments.plan(self._settings, budget, release.public_space(self.profile))
+        module = base.load(GENERATORS[self.kind])
+        space = self._space(sum(map(len, parts)) // len(parts))
+        plan = module.plan(self._settings, budget, space)
+        where = base.Where(self.params.device)
         sets = []
         for number, records in enumerate(parts):
-            state = dp_moments.fit(records, plan, OsEntropy(), seed)
+            state = module.fit(records, plan, OsEntropy(), seed, where)
             draw = seeds.derive(seed, "sample", f"{budget.epsilon} {number}")
-            sets.append(dp_moments.sample(state, self.images, draw))
+            sets.append(module.sample(state, self.images, draw))
         return concatenate(sets)
+
+    def _space(self, records: int) -> base.Space:
+        """Returns what is public about the images, of about so many records."""
+        return release.public_space(self.profile, records)
 
     def _joint(self, parts: list[Images], budget: Budget, seed: int) -> Images:
         draw = seeds.derive(seed, "sample", f"{budget.epsilon} joint")
@@ -188,7 +206,7 @@ class Case:
         """Returns the state of what the clients release together."""
         module = base.load(GENERATORS[self.kind])
         group = Group(len(parts), self._colluding(len(parts)))
-        space = release.public_space(self.profile)
+        space = self._space(sum(map(len, parts)))
         plan = module.plan_together(self._settings, budget, space, group)
         where = base.Where(self.params.device)
         members = []
@@ -233,7 +251,7 @@ def cases(params: config.Params, arguments: argparse.Namespace) -> list[Case]:
     budgets = [[epsilon] * clients for epsilon in arguments.epsilons]
     kinds = []
     for kind in arguments.kinds:
-        kinds += [(kind, False)] if kind == "own" else [(kind, False), (kind, True)]
+        kinds += [(kind, False)] if kind in ALONE else [(kind, False), (kind, True)]
     if arguments.mixed:
         half = clients // 2
         ends = min(arguments.epsilons), max(arguments.epsilons)
@@ -256,7 +274,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument(
-        "--kinds", nargs="+", default=["own", "joint"], choices=["own", "joint", "head"]
+        "--kinds", nargs="+", default=["own", "joint"], choices=sorted(set(GENERATORS) - {"groups"})
     )
     parser.add_argument("--mixed", action="store_true")
     parser.add_argument("--images", type=Path)

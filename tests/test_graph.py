@@ -179,7 +179,7 @@ def test_the_base_of_a_block_is_declared_where_the_block_is():
                     if keys & templates:
                         assert {base, group} & keys, (stage, file, name)
                         found.add((stage, base))
-    assert len(found) == 7, found
+    assert len(found) == 9, found
 
 
 def test_nothing_of_a_data_set_is_declared_but_by_its_own_cells():

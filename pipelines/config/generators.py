@@ -93,6 +93,7 @@ class Datalens(Block):
     vote_cutoff: Count | None = None
     labels: Literal["in_turn", "uniform"]
     wrong_labels: bool = False
+    abstain: bool = False
     teacher_steps: Count
     teacher_warmup: Natural = 0
     generator_steps: Count
@@ -109,29 +110,6 @@ class Datalens(Block):
             rule = f"a mapping with 'teachers_rule', which says what teachers {AUTO!r} is"
             raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})
         return self
-
-
-class LowEpsilon(Block):
-    """Holds values that replace those of `DpMoments` for an epsilon below `below`."""
-
-    below: Positive
-    residual_clip: Norm
-    first_share: Part
-    inflation: Factor
-
-
-class DpMoments(Block):
-    """Holds the settings of the generator that releases noisy moments of each class."""
-
-    centre: number(float, "[0, 1]") = 0.0
-    cutoff: Count
-    clip: Norm
-    count_weight: Factor
-    residual_clip: Norm
-    first_share: Part
-    inflation: Factor = 1.0
-    contrast: Factor = 1.0
-    low_epsilon: LowEpsilon | None = None
 
 
 class Joint(Block):
@@ -155,6 +133,33 @@ class Joint(Block):
         """
         wanted = clients // 2 if self.colluding == HALF else self.colluding
         return min(wanted, clients - 1)
+
+
+class JointDatalens(Joint, Datalens):
+    """Holds the settings of DataLens with the teachers of several clients together."""
+
+
+class LowEpsilon(Block):
+    """Holds values that replace those of `DpMoments` for an epsilon below `below`."""
+
+    below: Positive
+    residual_clip: Norm
+    first_share: Part
+    inflation: Factor
+
+
+class DpMoments(Block):
+    """Holds the settings of the generator that releases noisy moments of each class."""
+
+    centre: number(float, "[0, 1]") = 0.0
+    cutoff: Count
+    clip: Norm
+    count_weight: Factor
+    residual_clip: Norm
+    first_share: Part
+    inflation: Factor = 1.0
+    contrast: Factor = 1.0
+    low_epsilon: LowEpsilon | None = None
 
 
 class JointMoments(Joint, DpMoments):
@@ -292,7 +297,7 @@ class Gan(Block):
 # The generators that add no noise, whatever budget their client asks for.
 WITHOUT_NOISE = ("gan",)
 # The generators that clients fit together, in one release.
-JOINT = ("joint_moments", "joint_head")
+JOINT = ("joint_moments", "joint_head", "joint_datalens")
 # The generators with a linear head on fixed features.
 HEADS = ("dp_head", "joint_head")
 
@@ -314,6 +319,7 @@ class Synthesis(Block):
 
     generators: list[Annotated[str, BeforeValidator(_generator)]]
     datalens: Datalens
+    joint_datalens: JointDatalens
     dp_merf: DpMerf
     dp_moments: DpMoments
     joint_moments: JointMoments

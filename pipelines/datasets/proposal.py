@@ -99,6 +99,7 @@ def _profile(findings: Findings) -> dict:
             "joint_moments": {"base": "dp_moments"},
             "dp_head": {"base": "dp_moments"},
             "joint_head": {"base": "dp_head"},
+            "joint_datalens": {"base": "datalens"},
             "dp_merf": {"length_scale": round(math.prod(shape) / 7.5, 1)},
             "dp_teacher": {"base": "dp_moments", "classifier": "mlp" if small else "cnn"},
         },

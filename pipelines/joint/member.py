@@ -83,8 +83,8 @@ class Member:
         self.public_name = ""
         self.released: list[np.ndarray] = []
         self._parts = ExitStack()
-        member = self.planned.member(client, self.records)
-        part = self.planned.module.contribution(member, self.planned.plan)
+        self.source_of_sums = self.planned.member(client, self.records)
+        part = self.planned.module.contribution(self.source_of_sums, self.planned.plan)
         self._part = self._parts.enter_context(part)
         self._round: Client | None = None
 
@@ -172,7 +172,7 @@ class Member:
             names[partner] = checked_name(partner, together[partner])
         self._parts.close()
         planned = self.planned
-        state = planned.module.joint_state(planned.plan, self.released, planned.seed)
+        state = planned.module.joint_state(planned.plan, self.released, self.source_of_sums)
         joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
 
     @property

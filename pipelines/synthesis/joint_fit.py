@@ -3,10 +3,10 @@
 A generator that clients fit together is a module with `plan_together`, and three functions more. Each
 party of a release calls them, so that all know what comes next:
 
-course(plan, released)            the sums there are, by what was released so far
-contribution(member, plan)        a client's part while the release is made: a context, of a function
-                                  from what was released to its next sum
-joint_state(plan, released, seed) the state of the generator, when all sums are there
+course(plan, released)               the sums there are, by what was released so far
+contribution(member, plan)           a client's part while the release is made: a context, of a
+                                     function from what was released to its next sum
+joint_state(plan, released, member)  the state of the generator, when all sums are there
 """
 
 from collections.abc import Callable, Sequence
@@ -80,4 +80,4 @@ def fit_together(
             released.append(total / plan.scale)
             bar.update()
         bar.close()
-    return module.joint_state(plan, released, members[0].seed)
+    return module.joint_state(plan, released, members[0])

@@ -236,13 +236,15 @@ def contribution(member: Member, plan: HeadPlan) -> Iterator[Contribution]:
     yield _Part(member.shard, plan)
 
 
-def joint_state(plan: HeadPlan, released: Sequence[np.ndarray], seed: int) -> dict[str, np.ndarray]:
+def joint_state(
+    plan: HeadPlan, released: Sequence[np.ndarray], member: Member
+) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from all sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: All sums over all clients, in original units.
-        seed: Not used.
+        member: Not used.
     """
     moments = {}
     if plan.moments:

@@ -127,14 +127,14 @@ def contribution(member: Member, plan: JointPlan) -> Iterator[Contribution]:
 
 
 def joint_state(
-    plan: JointPlan, released: Sequence[np.ndarray], seed: int
+    plan: JointPlan, released: Sequence[np.ndarray], member: Member
 ) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from both sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: Both sums over all clients, in original units.
-        seed: Not used.
+        member: Not used.
     """
     sigmas = (joint_plan.of_all(plan.shares, 0), joint_plan.of_all(plan.shares, 1))
     return dp_moments.state_of(plan, sigmas, released)

@@ -38,6 +38,7 @@ IDENTITY = Identity(
         }
     ),
     neutral={
+        "settings.abstain": False,
         "settings.threshold": None,
         "settings.centre_votes": False,
         "settings.vote_cutoff": None,
