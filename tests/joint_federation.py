@@ -80,12 +80,12 @@ class Federation:
         # the last that was asked answers first, as it may over a network
         return dict(reversed(answers.items()))
 
-    def release(self) -> coordinator.Traffic:
+    def release(self, run: JointRun = RUN) -> coordinator.Traffic:
         """Makes a joint release, in a new job."""
         self.start()
         params = config.load()
         roster = joint_run.roster_of(params)
-        return coordinator.release(RUN.planned(params), RUN.names, roster, self.ask)
+        return coordinator.release(run.planned(params), run.names, roster, self.ask)
 
     @contextlib.contextmanager
     def home(self, client: str):

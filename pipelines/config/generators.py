@@ -93,7 +93,6 @@ class Datalens(Block):
     vote_cutoff: Count | None = None
     labels: Literal["in_turn", "uniform"]
     wrong_labels: bool = False
-    abstain: bool = False
     teacher_steps: Count
     teacher_warmup: Natural = 0
     generator_steps: Count

@@ -57,11 +57,11 @@ class JointRun:
             "roster": roster.digest.hex(),
             "budget": planned.budget,
             "trust": asdict(planned.group),
-            # with what follows from the declared numbers of records
-            "settings": planned.plan.settings.model_dump(),
+            "settings": params.generator(self.dataset, self.generator).model_dump(),
+            "seed": planned.seed if planned.module.ONE_SEED else None,
             "profile": [planned.plan.space.shape, planned.plan.space.classes],
-            # the noise to its last bit, and the code
-            "sums": [planned.module.VERSION, *sums],
+            # the noise to its last bit, what follows from budget and public records, and the code
+            "sums": [planned.module.VERSION, planned.plan.settings.model_dump(), *sums],
         }
         return digests(alike)
 

@@ -49,6 +49,8 @@ IDENTITY = (
     | joint_plan.IDENTITY
     | Identity(consequences=frozenset({"share_of_noise", "teachers_of_a_client"}))
 )
+# every client follows the votes with the same generator
+ONE_SEED = True
 # lattice steps per 2 sqrt(k B) votes, at least: a vote is cut to whole steps
 COARSEST = 2**24
 

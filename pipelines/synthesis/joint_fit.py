@@ -1,7 +1,8 @@
 """Makes a joint release in one process: one secure sum after the other, then the generator's state.
 
-A generator that clients fit together is a module with `plan_together`, and three functions more. Each
-party of a release calls them, so that all know what comes next:
+A generator that clients fit together is a module with `plan_together`, `ONE_SEED` (whether all clients
+must have the same seed), and three functions more. Each party of a release calls them, so that all
+know what comes next:
 
 course(plan, released)               the sums there are, by what was released so far
 contribution(member, plan)           a client's part while the release is made: a context, of a

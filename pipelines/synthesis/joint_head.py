@@ -41,6 +41,8 @@ VERSION = 1
 IDENTITY = (
     dp_head.IDENTITY | joint_plan.IDENTITY | Identity(consequences=frozenset({"share_of_noise"}))
 )
+# all that is random is the noise
+ONE_SEED = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,8 @@ VERSION = 1
 IDENTITY = (
     dp_moments.IDENTITY | joint_plan.IDENTITY | Identity(consequences=frozenset({"sigma_of_share"}))
 )
+# all that is random is the noise
+ONE_SEED = False
 
 
 def plan(settings: JointMoments, budget: Budget, space: Space) -> JointPlan:

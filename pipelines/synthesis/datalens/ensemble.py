@@ -39,7 +39,7 @@ class Recipe:
         count: The number N of teachers.
         learning_rate: Adam's learning rate.
         seed: The seed of weights and batches.
-        wrong_labels, abstain: As in Block.
+        wrong_labels: As in Block.
         device: cpu | cuda.
     """
 
@@ -51,7 +51,6 @@ class Recipe:
     learning_rate: float
     seed: int
     wrong_labels: bool = False
-    abstain: bool = False
     device: str = "cpu"
 
     @property
@@ -145,7 +144,6 @@ def _block(recipe: Recipe, shard: Images, owner: np.ndarray, number: int) -> Blo
         learning_rate=recipe.learning_rate,
         seed=seeds.derive(recipe.seed, "teachers", number),
         wrong_labels=recipe.wrong_labels,
-        abstain=recipe.abstain,
         device=recipe.device,
     )
 

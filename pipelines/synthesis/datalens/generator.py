@@ -148,7 +148,6 @@ def recipe_of(plan: Plan, teachers: int, seed: int, on: torch.device) -> Recipe:
         learning_rate=settings.learning_rate,
         seed=seed + 1,
         wrong_labels=settings.wrong_labels,
-        abstain=settings.abstain,
         device=on.type,
     )
 

@@ -38,7 +38,6 @@ IDENTITY = Identity(
         }
     ),
     neutral={
-        "settings.abstain": False,
         "settings.threshold": None,
         "settings.centre_votes": False,
         "settings.vote_cutoff": None,

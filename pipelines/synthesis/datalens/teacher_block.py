@@ -32,7 +32,6 @@ class Block:
         learning_rate: Adam's learning rate.
         seed: The seed of weights and batches.
         wrong_labels: True if a teacher must also reject its own records under other labels.
-        abstain: True if a teacher without a record of a fake's class casts no votes on that fake.
         device: Where weights and records lie.
     """
 
@@ -46,7 +45,6 @@ class Block:
         learning_rate: float,
         seed: int,
         wrong_labels: bool = False,
-        abstain: bool = False,
         device: torch.device | str = "cpu",
     ):
         self.teacher = teacher
@@ -62,9 +60,6 @@ class Block:
         self.images = torch.tensor(images, device=device).permute(0, 3, 1, 2)
         self.labels = torch.tensor(np.append(shard.labels, 0), device=device)
         sizes, table = _rows_by_teacher(owner, count)
-        self.knows = None
-        if abstain:
-            self.knows = _classes_by_teacher(owner, shard.labels, count, teacher.classes).to(device)
         self.sizes = sizes.to(device)
         self.table = table.to(device)
 
@@ -149,11 +144,7 @@ class Block:
         for _ in range(training):
             self.train_step(fakes, labels)
         gradients = self.image_gradients(fakes, labels)
-        ballots = ballot(gradients, generator=self.generator)
-        if self.knows is not None:
-            # zeros instead of at most k votes: a teacher's part of the sum stays within its bound
-            ballots = ballots * self.knows[:, labels, None]
-        return votes.tally(ballots)
+        return votes.tally(ballot(gradients, generator=self.generator))
 
     def state(self) -> State:
         """Returns all that the next step depends on but the records."""
@@ -182,12 +173,3 @@ def _rows_by_teacher(owner: np.ndarray, count: int) -> tuple[torch.Tensor, torch
         rows = np.flatnonzero(owner == teacher)
         table[teacher, : len(rows)] = rows
     return torch.from_numpy(sizes), torch.from_numpy(table)
-
-
-def _classes_by_teacher(
-    owner: np.ndarray, labels: np.ndarray, count: int, classes: int
-) -> torch.Tensor:
-    """Returns whether each teacher has a record of each class, int8 [N, classes]."""
-    knows = np.zeros((count, classes), np.int8)
-    knows[owner, labels] = 1
-    return torch.from_numpy(knows)

@@ -1,6 +1,7 @@
 """Tests whole joint releases between machines, without a network."""
 
 import contextlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from apart import CLIENTS, EPSILON, GENERATOR
 from joint_federation import GARBAGE, RUN
 
 from pipelines import config, paths
+from pipelines.config.generators import JOINT
 from pipelines.datasets import shards
 from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
 from pipelines.files import read_arrays
 from pipelines.joint import coordinator, joint_run
+from pipelines.joint.joint_run import JointRun
 from pipelines.privacy.secure_sums.messages import Step
 from stages import joint_release as stage
 
 
-def state(project, client: str) -> dict[str, np.ndarray]:
-    place = project.path / paths.joint("own") / GENERATOR / client
+def state(project, client: str, generator: str = GENERATOR) -> dict[str, np.ndarray]:
+    place = project.path / paths.joint("own") / generator / client
     return read_arrays(place / "generator.safetensors")
 
 
@@ -48,17 +51,29 @@ def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(fe
     assert traffic.up > 3 * 8 * numbers and traffic.down > 3 * 8 * numbers
 
 
-def test_with_noise_for_tests_it_is_the_release_of_one_process_to_the_last_bit(federation):
+def _few_sums(generator: str, params: dict) -> None:
+    """Has the clients release by this generator, in few sums."""
+    params["synthesis"]["generators"] = [generator]
+    params["synthesis"]["joint_datalens"].update(steps=3, teachers=12)
+    schedule = {"from_signal": 0, "steps": 2, "learning_rate": 4.0}
+    params["synthesis"]["joint_head"]["schedules"] = [schedule]
+
+
+@pytest.mark.parametrize("generator", JOINT)
+def test_with_noise_for_tests_it_is_the_release_of_one_process_to_the_last_bit(
+    federation, generator
+):
+    federation.apart.edit(partial(_few_sums, generator))
     federation.monkeypatch.setenv(LOCAL, "1")
     federation.apart.edit(lambda params: params["privacy"].update(noise="seeded_for_tests"))
     federation.apart.whole.edit(lambda params: params["federation"].update(engine="inprocess"))
-    federation.release()
+    federation.release(JointRun("own", generator))
     with federation.home("c1") as params:
         stage.run(params, "own")
     with contextlib.chdir(federation.apart.whole.path):
         stage.run(config.load(), "own")
-    together = state(federation.apart.whole, "c1")
-    for name, value in state(federation.apart.homes["c1"], "c1").items():
+    together = state(federation.apart.whole, "c1", generator)
+    for name, value in state(federation.apart.homes["c1"], "c1", generator).items():
         np.testing.assert_array_equal(value, together[name])
 
 

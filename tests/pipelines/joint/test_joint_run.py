@@ -9,6 +9,7 @@ from joint_federation import RUN
 
 from pipelines import config
 from pipelines.errors import UserError
+from pipelines.joint.joint_run import JointRun
 from pipelines.synthesis import joint_release
 
 
@@ -40,6 +41,36 @@ def test_what_all_sides_must_have_alike_is_named(federation, change, different):
     with federation.home("c0") as params:
         after = RUN.terms(params)
     assert {name for name in before if before[name] != after[name]} == different
+
+
+def test_clients_whose_generators_follow_the_same_votes_have_one_seed(federation):
+    run = JointRun("own", "joint_datalens")
+    federation.apart.edit(lambda params: params["synthesis"].update(generators=[run.generator]))
+    with federation.home("c0") as params:
+        before = run.terms(params)
+    federation.apart.homes["c0"].edit(lambda params: params.update(seed=99))
+    with federation.home("c0") as params:
+        after = run.terms(params)
+    assert {name for name in before if before[name] != after[name]} == {"seed"}
+
+
+def test_clients_that_declare_other_numbers_of_records_plan_other_teachers(federation):
+    run = JointRun("own", "joint_datalens")
+    automatic = {"teachers": "auto", "weak_plan": "warn"}
+
+    def change(params: dict) -> None:
+        params["synthesis"]["generators"] = [run.generator]
+        params["profiles"]["own"]["synthesis"]["joint_datalens"] = automatic
+        params["clients"]["c0"]["records"] = 300
+
+    federation.apart.homes["c0"].edit(change)
+    with federation.home("c0") as params:
+        before = run.terms(params)
+    more = {"records": 900}
+    federation.apart.homes["c0"].edit(lambda params: params["clients"]["c0"].update(more))
+    with federation.home("c0") as params:
+        after = run.terms(params)
+    assert {name for name in before if before[name] != after[name]} == {"sums"}
 
 
 def test_clients_of_different_budgets_make_no_release_together(federation):
