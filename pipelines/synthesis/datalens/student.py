@@ -67,7 +67,8 @@ class Student:
         if self.settings.labels == "in_turn":
             first = step * self.settings.batch
             labels = torch.arange(first, first + self.settings.batch) % network.classes
-        z, labels = z.to(on), labels.to(on)
+        z = z.to(on)
+        labels = labels.to(on)
         with torch.no_grad():
             fakes = network(z, labels)
         return Question(z, labels, fakes)
@@ -79,7 +80,8 @@ class Student:
             question: The fakes that were voted on, from `ask`.
             noisy: The noisy votes [B, d].
         """
-        network, optimiser = self.training.network, self.training.optimiser
+        network = self.training.network
+        optimiser = self.training.optimiser
         settings = self.settings
         where = direction(noisy, settings, self.space)
         moved = target(question.fakes, where, settings.step_length)
@@ -94,14 +96,26 @@ class Student:
 
 
 def direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:
-    """Returns where the noisy votes say that each fake should go, [B, d]; post-processing, free."""
+    """Returns where the noisy votes say that each fake should go, [B, d]; post-processing, free.
+
+    Args:
+        noisy: The noisy votes [B, d].
+        settings: `centre_votes`, `threshold`, `teachers` and `vote_cutoff` apply.
+        space: The shape of the images.
+    """
     centred = votes.centred(noisy, settings.centre_votes)
     thresholded = votes.thresholded(centred, settings.threshold, settings.teachers)
     return votes.smoothed(thresholded, settings.vote_cutoff, space.shape)
 
 
 def target(fakes: torch.Tensor, direction: np.ndarray, step_length: float) -> torch.Tensor:
-    """Returns the fakes moved along their votes by `step_length`, rms per pixel."""
+    """Returns the fakes moved along their votes by `step_length`, rms per pixel.
+
+    Args:
+        fakes: Images [B, C, H, W].
+        direction: Where each should go, [B, d].
+        step_length: How far.
+    """
     move = torch.from_numpy(direction).float().reshape(fakes.shape).to(fakes.device)
     rms = move.flatten(1).square().mean(1).sqrt().clamp(min=1e-12)
     return fakes + step_length * move / rms[:, None, None, None]
