@@ -53,6 +53,7 @@ class JointRun:
             for number, shape in enumerate(course.shapes):
                 terms = course.shares.terms("", number, roster, int(np.prod(shape)))
                 sums.append(terms.digest.hex())
+        details = planned.plan.statement.details
         alike = {
             "roster": roster.digest.hex(),
             "budget": planned.budget,
@@ -60,8 +61,12 @@ class JointRun:
             "settings": params.generator(self.dataset, self.generator).model_dump(),
             "seed": planned.seed if planned.module.ONE_SEED else None,
             "profile": [planned.plan.space.shape, planned.plan.space.classes],
-            # the noise to its last bit, what follows from budget and public records, and the code
-            "sums": [planned.module.VERSION, planned.plan.settings.model_dump(), *sums],
+            # which follow from the declared numbers of records
+            "teachers": details.get("N"),
+            # of a head, with the encoder's weights
+            "features": details.get("features"),
+            # the noise to its last bit, and the code
+            "sums": [planned.module.VERSION, *sums],
         }
         return digests(alike)
 

@@ -1,14 +1,14 @@
 """Does a client's part of a joint release between machines, whatever carries the messages.
 
 Released: the client's sums over its records with its share of the noise, under the masks of a secure
-sum. **Sensitivity** and **noise** are those of the generator's plan (`synthesis.joint_moments`), by
+sum. **Sensitivity** and **noise** are those of the generator's plan (`synthesis/joint_*.py`), by
 the client's own parameters. **Neighbours**: one record of this client is added or removed.
 **Accounted**: the client's ledger enters the whole release before the first message of a sum leaves
 (`begin`). Whatever the server does then, nothing beside it leaves.
 
 The server may be dishonest. It chooses the name of a release, says the totals, and may send anything.
-A wrong total spoils the generator, and costs no privacy: the second sum has sensitivity 1 around any
-means. Vectors are drawn once for each sum. A client process that dies knows nothing of its release any
+A wrong total spoils the generator, and costs no privacy: a later sum has sensitivity 1, whatever totals
+were told. Vectors are drawn once for each sum. A client process that dies knows nothing of its release any
 more, so that it refuses all further steps, and another attempt is charged.
 """
 
@@ -82,10 +82,9 @@ class Member:
         self.name: str | None = None
         self.public_name = ""
         self.released: list[np.ndarray] = []
+        self.member = self.planned.member(client, self.records)
+        # what makes its sums, from `begin` to `finish`
         self._parts = ExitStack()
-        self.source_of_sums = self.planned.member(client, self.records)
-        part = self.planned.module.contribution(self.source_of_sums, self.planned.plan)
-        self._part = self._parts.enter_context(part)
         self._round: Client | None = None
 
     def begin(self, name: str) -> str:
@@ -105,6 +104,9 @@ class Member:
             raise Refused("this release has begun: another one needs a job of its own")
         if not isinstance(name, str) or not name or len(name) > LONGEST:
             raise Refused("a release needs a name")
+        # a start that fails costs nothing
+        part = self.planned.module.contribution(self.member, self.planned.plan)
+        self._part = self._parts.enter_context(part)
         releases.enter_as_made(self.ledger, self.entry)
         self.name = name
         planned = self.planned
@@ -154,7 +156,7 @@ class Member:
         self.released.append(total / self.planned.plan.scale)
 
     def finish(self, together: dict[str, str]) -> None:
-        """Makes the generator's state of both totals, and stores it beside the ledger.
+        """Makes the generator's state of all totals, and stores it beside the ledger.
 
         Args:
             together: The public name of the release in the ledger of every client.
@@ -172,7 +174,7 @@ class Member:
             names[partner] = checked_name(partner, together[partner])
         self._parts.close()
         planned = self.planned
-        state = planned.module.joint_state(planned.plan, self.released, self.source_of_sums)
+        state = planned.module.joint_state(planned.plan, self.released, self.member)
         joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
 
     @property

@@ -94,7 +94,8 @@ def stored(params: Params, dataset: str, generator: str) -> dict[str, Path]:
             raise UserError(
                 f"{client} has made no {generator} with the others of its roster, under these "
                 f"parameters and of its records as they are. `python -m pipelines.joint --dataset "
-                f"{dataset}` makes it, on the submitter's machine (docs/deployment.md, section 11)."
+                f"{dataset} --generator {generator}` makes it, on the submitter's machine "
+                "(docs/deployment.md, section 11)."
             )
         stores[client] = store
     return stores

@@ -3,13 +3,13 @@
 Released: per generator step, the sums over all teachers of all clients of their votes on B fakes. Each
 client adds the sum of its own teachers' votes with a share of the noise, under the masks of a secure
 sum (privacy/secure_sums). Every client follows the same noisy votes with a generator of its own, so
-that nobody hands out fakes.
+that nobody hands out fakes. On machines of different kinds the last bits of these generators differ.
 
-**Sensitivity**: a record reaches one teacher of one client, whose votes on B fakes move the sum by at
-most 2 sqrt(k B) in L2 norm (datalens/votes.py). This is the unit of each sum. **Neighbours**: one
+**Sensitivity**: a record reaches one teacher of one client. Its votes on B fakes move the sum by at
+most 2 sqrt(k B) in L2 norm (datalens/votes.py), which is the unit of each sum. **Neighbours**: one
 record is added or removed at one client. The bound holds for any fakes, so that a wrong total costs no
-privacy. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (K - t), where
-K is the number of clients and t how many of them may collude with the server. Nobody may drop out.
+privacy. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (K - t). K is
+the number of clients, and t how many of them may collude with the server. Nobody may drop out.
 T steps compose to the budget's mu, exactly. **Accounted** in `plan_together`, which every client's
 ledger enters. Released in `joint_fit.fit_together`, or by the members of a network. All that follows is
 post-processing.
@@ -26,13 +26,14 @@ import numpy as np
 from pipelines import seeds
 from pipelines.config.generators import JointDatalens
 from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import joint_plan, neural
 from pipelines.synthesis.base import HERE, Space, Where, stated
 from pipelines.synthesis.datalens import generator as datalens
-from pipelines.synthesis.datalens import votes
+from pipelines.synthesis.datalens import machines, votes
 from pipelines.synthesis.datalens.plan import plan as plan_of_votes
 from pipelines.synthesis.datalens.plan import with_number_of_teachers
 from pipelines.synthesis.datalens.student import Student
@@ -41,6 +42,7 @@ from pipelines.synthesis.joint_fit import Contribution, Member
 from pipelines.synthesis.joint_plan import ALONE, Group, JointPlan
 from pipelines.training.tensors import device, one_thread
 
+NAME = "joint_datalens"
 KNOWN_FAILURES = datalens.KNOWN_FAILURES
 # of the mechanism, in the ledger: raise it when the same parameters would release something else
 VERSION = 1
@@ -81,13 +83,19 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
         group: Who makes the release together.
 
     Raises:
-        UserError: As for `datalens`, or delta is too small for the lattice of the noise.
+        UserError: As for `datalens`, delta is too small for the lattice of the noise, or teachers are
+            to be trained on several machines.
     """
     excess = math.sqrt(group.clients / (group.clients - group.colluding))
-    counted = with_number_of_teachers(settings, budget, space, excess)
+    if group.clients > 1 and machines.several():
+        raise UserError(
+            "joint_datalens trains each client's teachers on one machine. Start it without "
+            "WORLD_SIZE."
+        )
+    counted = with_number_of_teachers(settings, budget, space, excess, NAME)
     each = max(1, counted.teachers // group.clients)
     counted = counted.model_copy(update={"teachers": each * group.clients})
-    of_one = plan_of_votes(counted, budget, space, excess)
+    of_one = plan_of_votes(counted, budget, space, excess, NAME)
     details = dict(of_one.statement.details)
     del details["hyperparameters"]
     # of the group stands what follows from it
@@ -137,7 +145,7 @@ def fit(
         plan: The plan, from `plan`.
         noise: The noise source.
         seed: The seed of weights, latents and batches.
-        where: The device, and the folder for what a killed run needs.
+        where: The device. A killed run starts again.
     """
     return datalens.fit(shard, plan, noise, seed, where)
 
@@ -161,7 +169,9 @@ def contribution(member: Member, plan: JointPlan) -> Iterator[Contribution]:
     recipe = datalens.recipe_of(plan, each, seed, device(member.where.device))
     with (
         one_thread(),
-        assembled(recipe, member.shard, owner, datalens.ballot(settings)) as teachers,
+        assembled(
+            recipe, member.shard, owner, datalens.ballot(settings), member.beside
+        ) as teachers,
     ):
         pupil = _Pupil(plan, member.seed, member.where.device)
 

@@ -39,12 +39,14 @@ class Member:
         shard: Its private records.
         seed: The seed of everything random but the noise, which all clients have.
         where: Where its part is made.
+        beside: How many clients make their parts on this machine.
     """
 
     client: str
     shard: Images
     seed: int = 0
     where: Where = HERE
+    beside: int = 1
 
 
 def fit_together(

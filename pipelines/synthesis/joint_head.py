@@ -6,8 +6,8 @@ of the noise, under the masks of a secure sum (privacy/secure_sums).
 
 **Sensitivity**: 1 in L2 norm for each sum, at any means, weights and number that others say.
 **Neighbours**: one record is added or removed at one client. **Noise**: of the one budget that all
-have. A share has the variance sigma^2 / (K - t), where K is the number of clients and t how many of
-them may collude with the server. Nobody may drop out. T follows from the noisy number of records, and
+have. A share has the variance sigma^2 / (K - t). K is the number of clients, and t how many of them may
+collude with the server. Nobody may drop out. T follows from the noisy number of records, and
 each of the T sums has the T-th part of what the steps may spend. So mu is the same for every T.
 **Accounted** in `plan_together`, which every client's ledger enters. Released in
 `joint_fit.fit_together`, or by the members of a network. All that follows is post-processing.
@@ -105,7 +105,8 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
         "share_of_noise": 1 / math.sqrt(shares.least_honest),
         **joint_plan.facts(shares, group),
     }
-    if moments:
+    if moments and group.clients > 1:
+        # one client alone keeps the lattice of its images
         details["moments"] = {**details["moments"], "lattice_steps_per_unit": shares.scale}
     statement = stated(
         "joint_head (full-batch noisy gradient steps of a linear head on fixed features, over the "
@@ -118,7 +119,7 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
     )
     counts = " or ".join(details["gradients"]["sigma_by_steps"])
     line = (
-        f"joint_head: {joint_plan.together(group)}, {counts} steps over all their records by the "
+        f"joint_head: {joint_plan.together(group)}, {counts} steps over all records by the "
         "noisy number of these"
     )
     return HeadPlan(

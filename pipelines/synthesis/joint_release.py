@@ -197,7 +197,10 @@ class JointRelease:
             where = base.Where(self.params.device)
             return self.module.fit(train[client], self.plan, self.sources[client], self.seed, where)
         sums = Summation(self.new_name(), self.sources)
-        members = [self.member(client, train[client]) for client in self.clients]
+        members = []
+        for client in self.clients:
+            member = self.member(client, train[client])
+            members.append(replace(member, beside=len(self.clients)))
         return fit_together(self.module, members, self.plan, sums)
 
     def member(self, client: str, records: Images) -> Member:

@@ -45,7 +45,13 @@ IDENTITY = Identity(
 )
 
 
-def plan(settings: Datalens, budget: Budget, space: Space, excess: float = 1.0) -> Plan:
+def plan(
+    settings: Datalens,
+    budget: Budget,
+    space: Space,
+    excess: float = 1.0,
+    name: str = "datalens",
+) -> Plan:
     """Computes the noise for the steps, and whether they can teach anything.
 
     No private record is read.
@@ -56,6 +62,7 @@ def plan(settings: Datalens, budget: Budget, space: Space, excess: float = 1.0) 
         space: What is public about the images.
         excess: How many times the planned noise there is in the end. It is more than once where
             several clients add shares of which some are not counted on.
+        name: The generator's, for its errors.
 
     Raises:
         UserError: `top_k` exceeds the pixels of an image, `batch` is too small for the generator's
@@ -63,9 +70,9 @@ def plan(settings: Datalens, budget: Budget, space: Space, excess: float = 1.0) 
             weak and `weak_plan` is `refuse`.
     """
     pixels = math.prod(space.shape)
-    _check(settings, pixels)
+    _check(settings, pixels, name)
     stated_settings = settings
-    settings = with_number_of_teachers(stated_settings, budget, space, excess)
+    settings = with_number_of_teachers(stated_settings, budget, space, excess, name)
     sigma = _sigma(settings, budget)
     ratio = sigma * excess / settings.teachers
     affordable = _affordable(settings, budget, excess)
@@ -88,20 +95,24 @@ def plan(settings: Datalens, budget: Budget, space: Space, excess: float = 1.0) 
     }
     statement = stated("datalens (noisy teacher votes on image gradients)", budget, details)
     line = (
-        f"datalens: {_chosen(stated_settings, settings, space)}{settings.steps} steps at "
+        f"{name}: {_chosen(stated_settings, settings, space)}{settings.steps} steps at "
         f"sigma/N = {ratio:.2f}; "
         f"at sigma/N = 1 the budget buys {affordable} steps"
     )
     if weak and settings.weak_plan == "refuse":
         raise UserError(
-            f"{line}. {weak[0]} Or set synthesis.datalens.weak_plan to 'warn'. "
-            f"({file_of('synthesis.datalens.weak_plan')})"
+            f"{line}. {weak[0]} Or set synthesis.{name}.weak_plan to 'warn'. "
+            f"({file_of(f'synthesis.{name}.weak_plan')})"
         )
     return Plan(settings, space, statement, weak, (line,))
 
 
 def with_number_of_teachers(
-    settings: Datalens, budget: Budget, space: Space, excess: float = 1.0
+    settings: Datalens,
+    budget: Budget,
+    space: Space,
+    excess: float = 1.0,
+    name: str = "datalens",
 ) -> Datalens:
     """Returns the settings with a number of teachers where they say `auto`.
 
@@ -109,7 +120,7 @@ def with_number_of_teachers(
         settings: The settings of `synthesis.datalens`.
         budget: The budget of all steps.
         space: What is public about the images, the number of records among it.
-        excess: As for `plan`.
+        excess, name: As for `plan`.
 
     Raises:
         UserError: They say `auto`, and no number of records is declared.
@@ -121,7 +132,7 @@ def with_number_of_teachers(
             "a number where no `records` are declared, by the data set's profile or the client's "
             "block: the size of a shard is private"
         )
-        raise mistake("synthesis.datalens.teachers", AUTO, rule)
+        raise mistake(f"synthesis.{name}.teachers", AUTO, rule)
     sigma = _sigma(settings, budget) * excess
     count = number_of_teachers(settings.teachers_rule, sigma, space.records)
     return settings.model_copy(update={"teachers": count})
@@ -172,15 +183,15 @@ def _chosen(stated_settings: Datalens, settings: Datalens, space: Space) -> str:
     )
 
 
-def _check(settings: Datalens, pixels: int) -> None:
+def _check(settings: Datalens, pixels: int, name: str) -> None:
     """Raises UserError if images or batches are too small for the settings."""
     if settings.top_k > pixels:
         raise mistake(
-            "synthesis.datalens.top_k", settings.top_k, f"at most the {pixels} pixels of an image"
+            f"synthesis.{name}.top_k", settings.top_k, f"at most the {pixels} pixels of an image"
         )
     if settings.batch < 2 and settings.generator_network == "conv":
         raise mistake(
-            "synthesis.datalens.batch",
+            f"synthesis.{name}.batch",
             settings.batch,
             "at least 2 for the conv generator, which has batch norm",
         )

@@ -35,7 +35,7 @@ LEAST_WEIGHTS = 5_000_000
 
 @contextmanager
 def assembled(
-    recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot
+    recipe: Recipe, shard: Images, owner: np.ndarray, ballot: Ballot, beside: int = 1
 ) -> Iterator["Ensemble | Workers | machines.Machines"]:
     """Yields the teachers: in this process, in several, or on several machines.
 
@@ -46,13 +46,14 @@ def assembled(
         shard: All records.
         owner: int64 [n], the teacher of each record.
         ballot: How image gradients become a vote.
+        beside: How many such ensembles share the cores of this machine.
     """
     if machines.several():
         with machines.together() as group:
             group.start(recipe, shard, owner, ballot)
             yield group
         return
-    count = wanted(recipe)
+    count = max(1, wanted(recipe) // beside)
     if count == 1:
         yield Ensemble(recipe, shard, owner, ballot)
         return

@@ -70,7 +70,7 @@ def test_clients_that_declare_other_numbers_of_records_plan_other_teachers(feder
     federation.apart.homes["c0"].edit(lambda params: params["clients"]["c0"].update(more))
     with federation.home("c0") as params:
         after = run.terms(params)
-    assert {name for name in before if before[name] != after[name]} == {"sums"}
+    assert {name for name in before if before[name] != after[name]} == {"teachers"}
 
 
 def test_clients_of_different_budgets_make_no_release_together(federation):

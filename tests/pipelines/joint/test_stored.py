@@ -35,7 +35,9 @@ def test_before_the_release_the_stage_says_what_makes_it(federation):
     with federation.home("c0") as params, pytest.raises(UserError) as refusal:
         stage.run(params, "own")
     assert "c0 has made no joint_moments with the others of its roster" in str(refusal.value)
-    assert "`python -m pipelines.joint --dataset own`" in str(refusal.value)
+    assert "`python -m pipelines.joint --dataset own --generator joint_moments`" in str(
+        refusal.value
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from pipelines import seeds
 from pipelines.config.generators import JointDatalens
 from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
@@ -136,6 +137,17 @@ def test_the_statement_says_whom_its_clients_trust_and_what_it_costs(planned):
     assert statement.epsilon == 3.0
     assert statement.details["trust"]["dishonest"]["1"] == pytest.approx(3.0)
     assert "at most 1 of the 3 clients" in statement.sentence
+
+
+def test_teachers_on_several_machines_are_refused_before_anything_is_spent(planned, monkeypatch):
+    monkeypatch.setattr(joint_datalens.machines, "several", lambda: True)
+    with pytest.raises(UserError, match="on one machine"):
+        planned(3.0)
+
+
+def test_a_weak_plan_names_this_generators_own_setting(planned):
+    with pytest.raises(UserError, match=r"synthesis\.joint_datalens\.weak_plan"):
+        planned(0.1, weak_plan="refuse")
 
 
 def test_the_number_of_teachers_follows_from_the_records_of_all(planned, datalens_settings):

@@ -168,6 +168,12 @@ def test_a_client_alone_releases_what_dp_head_would():
         np.testing.assert_allclose(state[name], value, atol=1e-5)
 
 
+def test_a_client_alone_states_the_lattice_of_its_images():
+    plan = joint_head.plan(settings(), Budget(10.0, 1e-5), SPACE)
+    own = dp_head.plan(plan.settings, Budget(10.0, 1e-5), SPACE)
+    assert plan.statement.details["moments"] == own.statement.details["moments"]
+
+
 def test_it_classifies_and_draws_images():
     state = fitted(planned(10.0))
     images = joint_head.sample(state, 20, seed=0)
