@@ -34,8 +34,7 @@ from pipelines.synthesis import joint_plan, neural
 from pipelines.synthesis.base import HERE, Space, Where, stated
 from pipelines.synthesis.datalens import generator as datalens
 from pipelines.synthesis.datalens import machines, votes
-from pipelines.synthesis.datalens.plan import plan as plan_of_votes
-from pipelines.synthesis.datalens.plan import with_number_of_teachers
+from pipelines.synthesis.datalens.plan import planned, with_number_of_teachers
 from pipelines.synthesis.datalens.student import Student
 from pipelines.synthesis.datalens.workers import assembled
 from pipelines.synthesis.joint_fit import Contribution, Member
@@ -95,7 +94,7 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
     counted = with_number_of_teachers(settings, budget, space, excess, NAME)
     each = max(1, counted.teachers // group.clients)
     counted = counted.model_copy(update={"teachers": each * group.clients})
-    of_one = plan_of_votes(counted, budget, space, excess, NAME)
+    of_one = planned(counted, budget, space, excess, NAME)
     details = dict(of_one.statement.details)
     del details["hyperparameters"]
     # of the group stands what follows from it

@@ -45,13 +45,7 @@ IDENTITY = Identity(
 )
 
 
-def plan(
-    settings: Datalens,
-    budget: Budget,
-    space: Space,
-    excess: float = 1.0,
-    name: str = "datalens",
-) -> Plan:
+def plan(settings: Datalens, budget: Budget, space: Space) -> Plan:
     """Computes the noise for the steps, and whether they can teach anything.
 
     No private record is read.
@@ -60,6 +54,24 @@ def plan(
         settings: The settings of `synthesis.datalens`.
         budget: The budget, which the steps spend whole.
         space: What is public about the images.
+
+    Raises:
+        UserError: As `planned`.
+    """
+    return planned(settings, budget, space)
+
+
+def planned(
+    settings: Datalens,
+    budget: Budget,
+    space: Space,
+    excess: float = 1.0,
+    name: str = "datalens",
+) -> Plan:
+    """Computes the plan of votes, which may be those of several clients.
+
+    Args:
+        settings, budget, space: As for `plan`.
         excess: How many times the planned noise there is in the end. It is more than once where
             several clients add shares of which some are not counted on.
         name: The generator's, for its errors.
@@ -120,7 +132,7 @@ def with_number_of_teachers(
         settings: The settings of `synthesis.datalens`.
         budget: The budget of all steps.
         space: What is public about the images, the number of records among it.
-        excess, name: As for `plan`.
+        excess, name: As for `planned`.
 
     Raises:
         UserError: They say `auto`, and no number of records is declared.
