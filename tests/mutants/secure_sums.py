@@ -188,11 +188,11 @@ MUTANTS = [
         f"{TESTS}/synthesis/test_joint_head.py::test_every_course_costs_the_budget_whole",
     ),
     Mutant(
-        "a joint head with another clipping norm than its plan says",
+        "gradients of a joint head that weigh twice the unit of their sum",
         "pipelines/synthesis/joint_head.py",
-        "clipping_norm=plan.settings.clipping_norm,",
-        "clipping_norm=0.1 * plan.settings.clipping_norm,",
-        f"{TESTS}/synthesis/test_joint_head.py::test_without_noise_it_is_the_fit_of_all_records",
+        "scale=plan.scale,",
+        "scale=2 * plan.scale,",
+        f"{TESTS}/synthesis/test_joint_head.py::test_one_record_more_moves_each_sum_by_one_at_most",
     ),
     Mutant(
         "a joint release at the budget of its most generous client",
