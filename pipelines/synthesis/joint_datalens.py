@@ -31,7 +31,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import joint_plan, neural
-from pipelines.synthesis.base import HERE, Space, Where, stated
+from pipelines.synthesis.base import HERE, Space, Where
 from pipelines.synthesis.datalens import generator as datalens
 from pipelines.synthesis.datalens import machines, votes
 from pipelines.synthesis.datalens.plan import planned, with_number_of_teachers
@@ -95,10 +95,7 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
     each = max(1, counted.teachers // group.clients)
     counted = counted.model_copy(update={"teachers": each * group.clients})
     of_one = planned(counted, budget, space, excess, NAME)
-    details = dict(of_one.statement.details)
-    del details["hyperparameters"]
-    # of the group stands what follows from it
-    del details["settings"]["colluding"]
+    details = joint_plan.details_of(of_one)
     steps = settings.steps
     course = joint_plan.shared(
         budget,
@@ -113,12 +110,11 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
         "teachers_of_a_client": each,
         **joint_plan.facts(course.shares, group),
     }
-    statement = stated(
+    statement = joint_plan.joint_statement(
         "joint_datalens (noisy votes of all clients' teachers on image gradients)",
         budget,
         details,
-        trust=joint_plan.whom_to_trust(group) if budget.private else None,
-        not_covered=joint_plan.not_covered(group),
+        group,
     )
     line = (
         f"joint_datalens: {joint_plan.together(group)}, {each} teachers each, {steps} steps at "
@@ -129,7 +125,7 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
         space,
         statement,
         of_one.weak,
-        (line, *filter(None, [statement.trust])),
+        joint_plan.lines(line, statement),
         courses=(course,),
     )
 

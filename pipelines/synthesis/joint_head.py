@@ -27,9 +27,8 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.lattice_gradients import COARSEST, Inputs, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import NOT_COVERED
 from pipelines.synthesis import dp_head, dp_moments, joint_plan
-from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Where
 from pipelines.synthesis.joint_fit import Contribution, Member
 from pipelines.synthesis.joint_plan import ALONE, Course, Group, JointPlan
 from pipelines.training import linear_head
@@ -92,10 +91,7 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
         UserError: Delta is too small for the lattice of the noise.
     """
     of_one = dp_head.plan(settings, budget, space)
-    details = dict(of_one.statement.details)
-    del details["hyperparameters"]
-    # of the group stands what follows from it
-    del details["settings"]["colluding"]
+    details = joint_plan.details_of(of_one)
     moments = dp_head.moments_plan(settings, budget, space)
     fixed = dp_head.fixed_of(settings, space)
     courses = _courses(budget, group, details, moments, (fixed.count + 1, space.classes))
@@ -108,14 +104,14 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
     if moments and group.clients > 1:
         # one client alone keeps the lattice of its images
         details["moments"] = {**details["moments"], "lattice_steps_per_unit": shares.scale}
-    statement = stated(
+    statement = joint_plan.joint_statement(
         "joint_head (full-batch noisy gradient steps of a linear head on fixed features, over the "
         "records of all its clients)",
         budget,
         details,
+        group,
+        usual=of_one.statement.not_covered,
         accountant=of_one.statement.accountant,
-        trust=joint_plan.whom_to_trust(group) if budget.private else None,
-        not_covered=joint_plan.not_covered(group, (*NOT_COVERED, *fixed.not_covered)),
     )
     counts = " or ".join(details["gradients"]["sigma_by_steps"])
     line = (
@@ -126,7 +122,7 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
         of_one.settings,
         space,
         statement,
-        lines=(line, *filter(None, [statement.trust])),
+        lines=joint_plan.lines(line, statement),
         courses=courses,
         moments=moments,
     )

@@ -25,7 +25,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.synthesis import dp_moments, joint_plan
-from pipelines.synthesis.base import HERE, Space, Where, stated
+from pipelines.synthesis.base import HERE, Space, Where
 from pipelines.synthesis.joint_fit import Contribution, Member
 from pipelines.synthesis.joint_plan import ALONE, Group, JointPlan
 
@@ -68,10 +68,7 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         UserError: Delta is too small for the lattice of the noise.
     """
     of_one = dp_moments.plan(settings, budget, space)
-    details = dict(of_one.statement.details)
-    del details["hyperparameters"]
-    # of the group stands what follows from it
-    del details["settings"]["colluding"]
+    details = joint_plan.details_of(of_one)
     course = joint_plan.shared(
         budget, tuple(details["sigma"]), dp_moments.sum_shapes(of_one), group
     )
@@ -81,12 +78,11 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         "sigma_of_share": [shares.share(0), shares.share(1)],
         **joint_plan.facts(shares, group),
     }
-    statement = stated(
+    statement = joint_plan.joint_statement(
         "joint_moments (two Gaussian releases of class-wise DCT moments, of all its clients)",
         budget,
         details,
-        trust=joint_plan.whom_to_trust(group) if budget.private else None,
-        not_covered=joint_plan.not_covered(group),
+        group,
     )
     noise = [joint_plan.of_all(shares, number) for number in (0, 1)]
     line = (
@@ -97,7 +93,7 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         of_one.settings,
         space,
         statement,
-        lines=(line, *filter(None, [statement.trust])),
+        lines=joint_plan.lines(line, statement),
         courses=(course,),
     )
 

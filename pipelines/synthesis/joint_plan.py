@@ -15,8 +15,8 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.secure_sums import noise_shares, trust
 from pipelines.privacy.secure_sums.noise_shares import SharePlan
 from pipelines.privacy.secure_sums.refusals import Refusal
-from pipelines.privacy.statement import NOT_COVERED
-from pipelines.synthesis.base import Plan
+from pipelines.privacy.statement import NOT_COVERED, Statement
+from pipelines.synthesis.base import Plan, stated
 
 # of the details that `facts` returns
 IDENTITY = Identity(consequences=frozenset({"clients", "honest_shares", "trust"}))
@@ -131,6 +131,54 @@ def facts(shares: SharePlan, group: Group) -> dict:
         "honest_shares": shares.least_honest,
         "trust": _epsilons(shares),
     }
+
+
+def details_of(of_one: Plan) -> dict:
+    """Returns the details of a client's own release, but for what tells of no joint one.
+
+    What follows from the number of colluding clients stands in `facts`.
+
+    Args:
+        of_one: The plan of the same release by one client.
+    """
+    details = dict(of_one.statement.details)
+    del details["hyperparameters"]
+    settings = dict(details["settings"])
+    del settings["colluding"]
+    return details | {"settings": settings}
+
+
+def joint_statement(
+    mechanism: str,
+    budget: Budget,
+    details: dict,
+    group: Group,
+    usual: tuple[str, ...] = NOT_COVERED,
+    **others: str,
+) -> Statement:
+    """Returns the statement of a joint release, which says whom its clients trust.
+
+    Args:
+        mechanism: The mechanism in words.
+        budget: The budget of each client.
+        details: The details of the release.
+        group: Who makes the release together.
+        usual: What the statement of one client's release does not cover.
+        **others: As for `base.stated`.
+    """
+    return stated(
+        mechanism,
+        budget,
+        details,
+        trust=whom_to_trust(group) if budget.private else None,
+        not_covered=not_covered(group, usual),
+        **others,
+    )
+
+
+def lines(line: str, statement: Statement) -> tuple[str, ...]:
+    """Returns what is printed before a release: what it is, and whom its clients trust."""
+    return (line, *filter(None, [statement.trust]))
 
 
 def whom_to_trust(group: Group) -> str | None:
