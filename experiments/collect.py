@@ -48,7 +48,7 @@ def figures(params: Params, run: Run) -> dict:
     folders = collect.method_folders(params, run.dataset)
     stored = {"methods": {}}
     for method in run.methods:
-        stored["methods"][method] = _method(folders[method], run.rounds)
+        stored["methods"][method] = _method(folders[method])
     generators = params.synthesis.generators
     if run.rounds:
         stored["shared_per_round"] = {}
@@ -81,7 +81,7 @@ def trained_judge(params: Params, dataset: str) -> nn.Module:
     return with_state(network, read_arrays(folder / "weights.safetensors"))
 
 
-def _method(folder: Path, rounds: bool) -> dict:
+def _method(folder: Path) -> dict:
     """Returns a method's figures over the rounds, its cost, and its scores by client.
 
     A client has on its own test part every metric of METRICS after fine-tuning, and NAME_before
@@ -99,22 +99,10 @@ def _method(folder: Path, rounds: bool) -> dict:
     for name in ("round", "mean_accuracy"):
         method[f"selected_{name}"] = content["selected"][name]
     method["upper_bound"] = content.get("upper_bound", False)
-    if rounds:
-        method["curve"] = _curve(folder / "rounds.csv")
     method["clients"] = {}
     for name, scored in content["clients"].items():
         method["clients"][name] = _client_scores(scored)
     return method
-
-
-def _curve(path: Path) -> list[dict[str, float]]:
-    """Returns the rounds that were fine-tuned, with their accuracy."""
-    curve = []
-    for row in read_csv(path):
-        if row["accuracy_after"]:
-            accuracy = float(row["accuracy_after"])
-            curve.append({"round": float(row["round"]), "accuracy_after": accuracy})
-    return curve
 
 
 def _client_scores(scored: dict) -> dict[str, float]:

@@ -87,7 +87,7 @@ class Run:
         overrides: {dotted key of params.yaml: value}.
         targets: The stages to run.
         methods: The methods whose scores are stored.
-        rounds: Store their curves as well.
+        rounds: Store the scores of the shared model by round as well.
         fidelity: Store as well how close the synthetic images are to real ones.
         newcomers: Store as well what the models are worth to clients that were held out.
     """
@@ -157,7 +157,7 @@ def figure2(request: Request) -> Iterator[Run]:
     for generator, dataset, seed in _by_generator(request):
         for name, (ema, cosine) in STABILISERS.items():
             overrides = _setting(request, dataset, seed, generator)
-            overrides |= {"meta.ema": ema, "meta.cosine": cosine, "fine_tune.every": 10}
+            overrides |= {"meta.ema": ema, "meta.cosine": cosine, "fine_tune.every": None}
             yield Run(
                 dataset,
                 seed,

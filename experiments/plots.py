@@ -5,14 +5,13 @@ They draw Tables II to IV, Fig. 2, Table V with Fig. 3, Fig. 4 and the newcomers
 
 import math
 import operator
-from collections.abc import Iterable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import new_clients_plot
 from experiments.plans import GROUPS, STABILISERS
-from experiments.summaries import accuracies_in_both, by, generators, mean
+from experiments.summaries import accuracies_in_both, by, cells, generators, mean
 from experiments.tables import BASES
 from experiments.variant_tables import variants_of
 from pipelines.evaluation import image_quality
@@ -73,9 +72,11 @@ def against_epsilon(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
-    """Draws Fig. 2: two panels per data set and generator, means over seeds with a band.
+    """Draws Fig. 2: two panels per data set and generator.
 
-    The band reaches from the lowest to the highest of the seeds.
+    On the left is the shared model of each round, as the mean over seeds. A band reaches from the
+    lowest to the highest. On the right is a point per client and seed after the last round was
+    fine-tuned, and a line at their mean.
 
     Args:
         table: Rows of `variant_tables.figure2`.
@@ -88,17 +89,16 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
         dataset_rows = [row for row in rows if row["dataset"] == dataset]
         variants = variants_of(dataset_rows, generator, STABILISERS)
         for index, (variant, runs) in enumerate(variants.items()):
-            style = {"color": canvas.OF_GENERATORS[index], "label": variant}
-            shared_curves = []
-            home_curves = []
-            for run in runs:
-                shared_curves.append(run["shared_per_round"][generator])
-                home_curves.append(_accuracies(run, generator))
-            _banded(shared, range(len(shared_curves[0])), shared_curves, style)
-            _banded(home, _fine_tuned_rounds(runs[0], generator), home_curves, style)
+            colour = canvas.OF_GENERATORS[index]
+            curves = [run["shared_per_round"][generator] for run in runs]
+            _banded(shared, curves, {"color": colour, "label": variant})
+            accuracies = list(cells(runs, f"pppfl/{generator}", "accuracy").values())
+            home.plot([index] * len(accuracies), accuracies, "o", color=colour, alpha=0.5)
+            home.hlines(mean(accuracies), index - 0.25, index + 0.25, color=colour)
+        home.set_xticks(range(len(variants)), list(variants))
         title = f"{dataset}, {generator}: the shared model"
         canvas.label(shared, title, "round", "accuracy on the global test set")
-        canvas.label(home, "After fine-tuning at home", "round", "mean accuracy over clients")
+        canvas.label(home, "After fine-tuning at home", "", "accuracy, a point per client")
     canvas.legend(drawn, drawn.axes[0].get_legend_handles_labels()[0])
     return drawn
 
@@ -158,16 +158,6 @@ def _against_groups(axes: Axes, rows: list[dict], field: str, style: dict) -> No
     axes.plot(places, values, **style)
 
 
-def _fine_tuned_rounds(run: dict, generator: str) -> list[float]:
-    """Returns the rounds of PPPFL that a stored run has fine-tuned."""
-    return [point["round"] for point in run["methods"][f"pppfl/{generator}"]["curve"]]
-
-
-def _accuracies(run: dict, generator: str) -> list[float]:
-    """Returns PPPFL's accuracies in those rounds."""
-    return [point["accuracy_after"] for point in run["methods"][f"pppfl/{generator}"]["curve"]]
-
-
 def _lines(table: list[dict]) -> list[tuple[tuple[str, str], list[dict]]]:
     """Returns the rows by (data set, generator)."""
     lines = []
@@ -212,12 +202,12 @@ def _key(drawn: Figure, colours: dict[str, str]) -> None:
     canvas.legend(drawn, handles)
 
 
-def _banded(axes: Axes, x: Iterable[int], curves: list[list[float]], style: dict) -> None:
-    """Draws one curve per seed as their mean and their extent."""
-    x = list(x)
+def _banded(axes: Axes, curves: list[list[float]], style: dict) -> None:
+    """Draws one curve over rounds per seed as their mean and their extent."""
     by_round = list(zip(*curves))
-    axes.plot(x, [mean(list(values)) for values in by_round], **style)
+    rounds = range(len(by_round))
+    axes.plot(rounds, [mean(list(values)) for values in by_round], **style)
     if len(curves) > 1:
         low = list(map(min, by_round))
         high = list(map(max, by_round))
-        axes.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)
+        axes.fill_between(rounds, low, high, color=style["color"], alpha=0.13, lw=0)

@@ -15,8 +15,7 @@ from experiments.plans import GROUPS, STABILISERS, of_images
 def kept(of_table2) -> dict[str, list[dict]]:
     """Returns {store: runs}."""
     fidelity = {"c0": {"fid": None, "fid_floor": 1.0, "inception_score": 2.0}}
-    curve = [{"round": float(number), "accuracy_after": 0.5} for number in (0, 5, 10)]
-    ours = {"pppfl/dp_moments": method(0.6, 0.7, curve=curve)}
+    ours = {"pppfl/dp_moments": method(0.6, 0.7)}
     quality = {
         "judge_accuracy": 0.9,
         "inception_score_real": 9.0,
@@ -108,15 +107,18 @@ def test_one_generator_without_the_bounds_is_shown_without_differences(name, kep
     assert "datalens" in (results / f"{name}.md").read_text() and (results / f"{name}.png").exists()
 
 
-def test_figure2_bands_the_extent_of_its_seeds(kept):
-    """There is one band for each of two panels and four variants, and none for a single seed."""
+def test_figure2_bands_the_extent_of_its_seeds_and_has_a_point_per_client(kept):
+    """A variant has a band of the shared model's rounds, and none for a single seed."""
     (one,) = kept["figure2"][:1]
     low = [value - 0.1 for value in one["shared_per_round"]["dp_moments"]]
     two = [{**row, "seed": 1, "shared_per_round": {"dp_moments": low}} for row in kept["figure2"]]
     experiment = catalogue.EXPERIMENTS["figure2"]
-    for rows, bands in ((kept["figure2"], 0), ([*kept["figure2"], *two], 2 * len(STABILISERS))):
+    for rows, bands in ((kept["figure2"], 0), ([*kept["figure2"], *two], len(STABILISERS))):
         drawn = experiment.picture(experiment.table(rows), rows)
-        assert sum(len(axes.collections) for axes in drawn.axes) == bands
+        shared, home = drawn.axes
+        assert len(shared.collections) == bands
+        points = [line.get_ydata() for line in home.lines]
+        assert list(map(list, points)) == [[0.6, 0.7] * (2 if bands else 1)] * len(STABILISERS)
     heights = drawn.axes[0].collections[0].get_paths()[0].vertices[:, 1]
     assert heights.min() == pytest.approx(min(low)) and heights.max() == pytest.approx(
         max(low) + 0.1

@@ -38,7 +38,7 @@ def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
 
 @pytest.fixture
 def short(checkout, monkeypatch):
-    """Prepares Table V with one run and its curve, in this process.
+    """Prepares Table V with one run and its rounds, in this process.
 
     The data set is the tiny project's own.
     """
@@ -54,10 +54,6 @@ def short(checkout, monkeypatch):
     monkeypatch.chdir(checkout.path)
     monkeypatch.setenv("PATH", ENV["PATH"])
     return checkout
-
-
-def mean(clients: dict, field: str) -> float:
-    return sum(own[field] for own in clients.values()) / len(clients)
 
 
 @pytest.mark.slow
@@ -87,9 +83,6 @@ def test_a_table_is_made_kept_and_not_measured_again(short, monkeypatch, capsys)
     assert len(shared) == 3 and all(
         own["global_before"] == shared[-1] for own in entry["clients"].values()
     )
-    assert entry["curve"] == [
-        {"round": 2.0, "accuracy_after": pytest.approx(mean(entry["clients"], "accuracy"))}
-    ]
     assert len(row["query_per_round"]["dp_moments"]) == 2
     quality = row["fidelity"]["clients"]["dp_moments"]
     found = [(scores["inception_score"], scores["fid"]) for scores in quality.values()]
