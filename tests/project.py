@@ -1,6 +1,7 @@
 """Makes a FedLens checkout at tiny size, to run real stages and real `dvc repro` in."""
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -121,14 +122,25 @@ def names_in(folder: Path) -> set[str]:
 
 
 def copy_tree(path: Path) -> None:
-    """Copies the working tree's files as Git would take them, without a record of what DVC ran."""
+    """Copies the working tree's files as Git would take them, without a record of what DVC ran.
+
+    What Python has compiled of them comes along, where it is kept, for each stage is a process.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
     )
     for name in listed.stdout.splitlines():
         if name != "dvc.lock" and (ROOT / name).is_file():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, path / name)
+            _copy(ROOT / name, path / name)
+            compiled = importlib.util.cache_from_source(name)
+            if name.endswith(".py") and (ROOT / compiled).exists():
+                _copy(ROOT / compiled, path / compiled)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # with its time, by which Python knows what it has compiled
+    shutil.copy2(source, target)
 
 
 def tiny(params: dict) -> None:
