@@ -255,6 +255,8 @@ def _with_layers(block: Block, layers: list[Layer], path: tuple[str, ...], owner
     Raises:
         UserError: The result is not valid.
     """
+    if not any(layer.values for layer in layers):
+        return block
     merged = block.model_dump()
     for layer in layers:
         merged |= layer.values
