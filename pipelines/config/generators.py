@@ -161,8 +161,27 @@ class DpMoments(Block):
     low_epsilon: LowEpsilon | None = None
 
 
+class LowSignal(Block):
+    """Holds values that replace those of `JointMoments` below a signal, which is a public number.
+
+    The signal is mu times the number of records of all clients, as they are declared, over how many
+    times the planned noise there is in the end.
+    """
+
+    below: Positive
+    cutoff: Count
+    residual_clip: Norm
+    first_share: Part
+    inflation: Factor
+
+
 class JointMoments(Joint, DpMoments):
-    """Holds the settings of noisy moments of several clients' records together."""
+    """Holds the settings of noisy moments of several clients' records together.
+
+    `low_signal` counts in place of `low_epsilon` where numbers of records are declared.
+    """
+
+    low_signal: LowSignal | None = None
 
 
 class WarmStart(Block):

@@ -61,7 +61,8 @@ class JointRun:
             "settings": params.generator(self.dataset, self.generator).model_dump(),
             "seed": planned.seed if planned.module.ONE_SEED else None,
             "profile": [planned.plan.space.shape, planned.plan.space.classes],
-            # which follow from the declared numbers of records
+            # these two follow from the declared numbers of records
+            "signal": details.get("signal"),
             "teachers": details.get("N"),
             # of a head, with the encoder's weights
             "features": details.get("features"),

@@ -85,16 +85,15 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
         UserError: As for `datalens`, delta is too small for the lattice of the noise, or teachers are
             to be trained on several machines.
     """
-    excess = math.sqrt(group.clients / (group.clients - group.colluding))
     if group.clients > 1 and machines.several():
         raise UserError(
             "joint_datalens trains each client's teachers on one machine. Start it without "
             "WORLD_SIZE."
         )
-    counted = with_number_of_teachers(settings, budget, space, excess, NAME)
+    counted = with_number_of_teachers(settings, budget, space, group.excess, NAME)
     each = max(1, counted.teachers // group.clients)
     counted = counted.model_copy(update={"teachers": each * group.clients})
-    of_one = planned(counted, budget, space, excess, NAME)
+    of_one = planned(counted, budget, space, group.excess, NAME)
     details = joint_plan.details_of(of_one)
     steps = settings.steps
     course = joint_plan.shared(

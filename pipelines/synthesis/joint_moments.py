@@ -13,6 +13,7 @@ for each other number of colluding clients. Released in `joint_fit.fit_together`
 a network. All that follows is post-processing.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -35,8 +36,13 @@ KNOWN_FAILURES = (
 # of the mechanism, in the ledger: raise it when the same parameters would release something else
 VERSION = 1
 IDENTITY = (
-    dp_moments.IDENTITY | joint_plan.IDENTITY | Identity(consequences=frozenset({"sigma_of_share"}))
+    dp_moments.IDENTITY
+    | joint_plan.IDENTITY
+    # the settings hold what follows from the signal
+    | Identity(consequences=frozenset({"sigma_of_share", "signal"}))
 )
+# of signals
+LOW = "low"
 # all that is random is the noise
 ONE_SEED = False
 
@@ -67,8 +73,10 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
     Raises:
         UserError: Delta is too small for the lattice of the noise.
     """
-    of_one = dp_moments.plan(settings, budget, space)
-    details = joint_plan.details_of(of_one)
+    signal = _signal(settings, budget, space, group)
+    of_one = dp_moments.plan(_at(signal, settings), budget, space)
+    details = joint_plan.details_of(of_one) | {"signal": signal}
+    del details["settings"]["low_signal"]
     course = joint_plan.shared(
         budget, tuple(details["sigma"]), dp_moments.sum_shapes(of_one), group
     )
@@ -96,6 +104,28 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         lines=joint_plan.lines(line, statement),
         courses=(course,),
     )
+
+
+def _signal(settings: JointMoments, budget: Budget, space: Space, group: Group) -> str | None:
+    """Returns LOW or "usual", from public numbers.
+
+    Returns:
+        None if it counts for nothing, or if nobody declared a number of records.
+    """
+    if not settings.low_signal or space.records is None:
+        return None
+    signal = budget.mu * space.records / group.excess if budget.private else math.inf
+    return LOW if signal < settings.low_signal.below else "usual"
+
+
+def _at(signal: str | None, settings: JointMoments) -> JointMoments:
+    """Returns the settings for a signal. Where it is None, `low_epsilon` counts."""
+    changes = {"low_signal": None}
+    if signal:
+        changes["low_epsilon"] = None
+    if signal == LOW:
+        changes |= settings.low_signal.model_dump(exclude={"below"})
+    return settings.model_copy(update=changes)
 
 
 def fit(

@@ -5,6 +5,7 @@ adds to every sum what its records contribute, and a share of the noise (privacy
 sums follow may depend on what was released: then a plan has several courses, with one cost.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +34,11 @@ class Group:
 
     clients: int
     colluding: int
+
+    @property
+    def excess(self) -> float:
+        """Returns how many times the planned noise there is where nobody colludes."""
+        return math.sqrt(self.clients / (self.clients - self.colluding))
 
 
 # a client that releases without others

@@ -54,23 +54,34 @@ def test_clients_whose_generators_follow_the_same_votes_have_one_seed(federation
     assert {name for name in before if before[name] != after[name]} == {"seed"}
 
 
-def test_clients_that_declare_other_numbers_of_records_plan_other_teachers(federation):
-    run = JointRun("own", "joint_datalens")
-    automatic = {"teachers": "auto", "weak_plan": "warn"}
+LOW = {"below": 1000.0, "cutoff": 8, "residual_clip": 1.0, "first_share": 0.6, "inflation": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("generator", "settings", "different"),
+    [
+        ("joint_datalens", {"teachers": "auto", "weak_plan": "warn"}, {"teachers"}),
+        ("joint_moments", {"low_signal": LOW}, {"signal", "sums"}),
+    ],
+)
+def test_clients_that_declare_other_numbers_of_records_plan_something_else(
+    federation, generator, settings, different
+):
+    run = JointRun("own", generator)
 
     def change(params: dict) -> None:
-        params["synthesis"]["generators"] = [run.generator]
-        params["profiles"]["own"]["synthesis"]["joint_datalens"] = automatic
+        params["synthesis"]["generators"] = [generator]
+        params["profiles"]["own"]["synthesis"][generator] = settings
         params["clients"]["c0"]["records"] = 300
 
     federation.apart.homes["c0"].edit(change)
     with federation.home("c0") as params:
         before = run.terms(params)
-    more = {"records": 900}
+    more = {"records": 9000}
     federation.apart.homes["c0"].edit(lambda params: params["clients"]["c0"].update(more))
     with federation.home("c0") as params:
         after = run.terms(params)
-    assert {name for name in before if before[name] != after[name]} == {"teachers"}
+    assert {name for name in before if before[name] != after[name]} == different
 
 
 def test_clients_of_different_budgets_make_no_release_together(federation):

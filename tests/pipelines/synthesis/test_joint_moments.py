@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.recipe_step import pictures
 from pipelines import config
+from pipelines.config.generators import JointMoments
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
@@ -56,6 +57,43 @@ def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
     assert joint.keys() == whole.keys()
     for name, value in whole.items():
         np.testing.assert_array_equal(joint[name], value)
+
+
+LOW = {"below": 300.0, "cutoff": 5, "residual_clip": 1.0, "first_share": 0.5, "inflation": 2.0}
+WEAK = {name: value for name, value in LOW.items() if name != "below"}
+
+
+def planned_settings(records: int | None, epsilon: float, colluding: int = 2) -> dict:
+    settings = JointMoments.model_validate(
+        {**PARAMS.generator("digits", "joint_moments").model_dump(), "low_signal": LOW}
+    )
+    space = release.public_space(PARAMS.profiles["digits"], records)
+    group = Group(5, colluding)
+    plan = joint_moments.plan_together(settings, Budget(epsilon, 1e-5), space, group)
+    stated = plan.statement.details["settings"]
+    assert not {"low_signal", "low_epsilon"} & set(stated)
+    assert plan.settings.cutoff == stated["cutoff"]
+    return {name: stated[name] for name in WEAK}
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+@pytest.mark.parametrize("colluding", [0, 2])
+def test_a_signal_is_weak_by_records_budget_and_noise_of_all(epsilon, colluding):
+    """The noise of all is sqrt(5 / 3) of the planned one where two of five may collude."""
+    excess = {0: 1.0, 2: math.sqrt(5 / 3)}[colluding]
+    least = LOW["below"] * excess / Budget(epsilon, 1e-5).mu
+    usual = PARAMS.generator("digits", "joint_moments")
+    assert planned_settings(math.floor(least), epsilon, colluding) == WEAK
+    assert planned_settings(math.ceil(least), epsilon, colluding) == {
+        name: getattr(usual, name) for name in WEAK
+    }
+
+
+def test_without_a_declared_number_of_records_epsilon_decides():
+    usual = PARAMS.generator("digits", "joint_moments")
+    assert planned_settings(None, 1.0)["first_share"] == usual.low_epsilon.first_share
+    assert planned_settings(None, 3.0)["first_share"] == usual.first_share
+    assert planned_settings(10, math.inf)["first_share"] == usual.first_share
 
 
 @pytest.mark.parametrize("colluding", [0, 2, 4])
