@@ -5,7 +5,8 @@ within its epsilon, with noise from the operating system. Three are newcomers, w
 A regime says how many clients there are, what they hold, and their epsilons.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from torch import nn
 
+from benchmarks import joint_sums
 from benchmarks.common import digest
 from pipelines import methods, seeds
 from pipelines.config import Params
@@ -30,12 +32,14 @@ from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import Noise, OsEntropy
 from pipelines.synthesis import base, release, warm_start
+from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, state_of
 
 NAME = "client_draws"
 GENERATOR = "dp_moments"
+TOGETHER = "joint_moments"
 DELTA = 1e-5
 ALPHA = 0.5
 NEWCOMERS = ("n0", "n1", "n2")
@@ -56,6 +60,7 @@ class Regime:
         epsilons: of the federated clients, in turn.
         images: how many each releases; None: as the profile says.
         scored: how many federated clients are scored; None: all.
+        joint: they make one release together, with noise for half of them colluding.
     """
 
     count: int = 5
@@ -64,6 +69,12 @@ class Regime:
     epsilons: tuple[float, ...] = (10.0,)
     images: int | None = None
     scored: int | None = None
+    joint: bool = False
+
+    @property
+    def generator(self) -> str:
+        """Returns the name of the generator of the released sets."""
+        return TOGETHER if self.joint else GENERATOR
 
     @property
     def federated(self) -> tuple[str, ...]:
@@ -77,11 +88,19 @@ class Regime:
 
 
 USUAL = "5"
+TWENTY = Regime(count=20, records=600, least=60, images=500, scored=10)
+FIFTY = Regime(count=50, records=200, least=20, images=200, scored=10)
 REGIMES = {
     USUAL: Regime(),
     "mixed": Regime(epsilons=(1.0, 3.0, 5.0, 8.0, 10.0)),
-    "20x600": Regime(count=20, records=600, least=60, images=500, scored=10),
-    "50x200": Regime(count=50, records=200, least=20, images=200, scored=10),
+    "5-at-1": Regime(epsilons=(1.0,)),
+    "5-at-1-joint": Regime(epsilons=(1.0,), joint=True),
+    "20x600": TWENTY,
+    "20x600-at-1": replace(TWENTY, epsilons=(1.0,)),
+    "20x600-at-1-joint": replace(TWENTY, epsilons=(1.0,), joint=True),
+    "50x200": FIFTY,
+    "50x200-at-1": replace(FIFTY, epsilons=(1.0,)),
+    "50x200-at-1-joint": replace(FIFTY, epsilons=(1.0,), joint=True),
 }
 
 
@@ -171,16 +190,18 @@ def draw(
         train = train[rows[count:]]
     shards = partitions.cut(train, partition(params, regime), rng)
     folder = f"{dataset}-{seed}-{conditions(params, dataset, regime)}{'-development' * development}"
-    sets = {}
-    for client, epsilon in regime.budgets.items():
-        path = SCRATCH / NAME / folder / f"{client}.npz"
-        # a later call finds the release again
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            records = shards[client].train
-            images = released(params, dataset, records, seed, epsilon, regime.images)
-            images.save(path)
-        sets[client] = labelled_images.load(path)
+    places = {client: SCRATCH / NAME / folder / f"{client}.npz" for client in regime.federated}
+    # a later call finds the release again
+    missing = [client for client, path in places.items() if not path.exists()]
+    if regime.joint:
+        # of one release are all sets, or none
+        made = _released_together(params, dataset, shards, seed, regime) if missing else ()
+    else:
+        made = _released_apart(params, dataset, shards, seed, regime, missing)
+    for client, images in made:
+        places[client].parent.mkdir(parents=True, exist_ok=True)
+        images.save(places[client])
+    sets = {client: labelled_images.load(path) for client, path in places.items()}
     return ClientDraw(params, dataset, seed, regime, shards, sets, test)
 
 
@@ -208,14 +229,48 @@ def conditions(params: Params, dataset: str, regime: Regime = REGIMES[USUAL]) ->
     """
     facts = [
         partition(params, regime).model_dump(),
-        GENERATOR,
-        base.load(GENERATOR).VERSION,
-        params.generator(dataset, GENERATOR).model_dump(),
+        regime.generator,
+        base.load(regime.generator).VERSION,
+        params.generator(dataset, regime.generator).model_dump(),
         regime.images or params.profiles[dataset].images,
         regime.epsilons,
         DELTA,
     ]
     return digest(facts)
+
+
+def _released_apart(
+    params: Params,
+    dataset: str,
+    shards: dict[str, Shard],
+    seed: int,
+    regime: Regime,
+    clients: list[str],
+) -> Iterator[tuple[str, Images]]:
+    """Yields the set that each of these clients releases alone."""
+    for client in clients:
+        records = shards[client].train
+        epsilon = regime.budgets[client]
+        yield client, released(params, dataset, records, seed, epsilon, regime.images)
+
+
+def _released_together(
+    params: Params,
+    dataset: str,
+    shards: dict[str, Shard],
+    seed: int,
+    regime: Regime,
+) -> Iterator[tuple[str, Images]]:
+    """Yields a set for each federated client, from one release of all of them."""
+    parts = [shards[client].train for client in regime.federated]
+    settings = params.generator(dataset, TOGETHER)
+    group = Group(regime.count, settings.number_colluding(regime.count))
+    space = release.public_space(params.profiles[dataset], sum(map(len, parts)))
+    budget = Budget(regime.epsilons[0], DELTA)
+    state = joint_sums.fitted(TOGETHER, settings, budget, space, group, parts, seed)
+    count = regime.images or params.profiles[dataset].images
+    for client in regime.federated:
+        yield client, base.load(TOGETHER).sample(state, count, seeds.derive(seed, client))
 
 
 def released(

@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from benchmarks import common
+from benchmarks import common, joint_sums
 from pipelines import config, seeds
 from pipelines.config.data import Partition
 from pipelines.config.values import Block
@@ -43,9 +43,7 @@ from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
-from pipelines.privacy.secure_sums.in_process import Summation
 from pipelines.synthesis import base, joint_head, release
-from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 
@@ -204,16 +202,16 @@ class Case:
 
     def _state(self, parts: list[Images], budget: Budget, seed: int) -> dict[str, np.ndarray]:
         """Returns the state of what the clients release together."""
-        module = base.load(GENERATORS[self.kind])
-        group = Group(len(parts), self._colluding(len(parts)))
-        space = self._space(sum(map(len, parts)))
-        plan = module.plan_together(self._settings, budget, space, group)
-        where = base.Where(self.params.device)
-        members = []
-        for number, part in enumerate(parts):
-            members.append(Member(f"c{number}", part, seed, where))
-        sums = Summation(NAME, {member.client: OsEntropy() for member in members})
-        return fit_together(module, members, plan, sums)
+        return joint_sums.fitted(
+            GENERATORS[self.kind],
+            self._settings,
+            budget,
+            self._space(sum(map(len, parts))),
+            Group(len(parts), self._colluding(len(parts))),
+            parts,
+            seed,
+            base.Where(self.params.device),
+        )
 
     def _colluding(self, clients: int) -> int:
         return clients // 2 if self.trusting else 0

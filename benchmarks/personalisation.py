@@ -6,7 +6,8 @@
     python -m benchmarks.personalisation --regimes 20x600 50x200 --starts pppfl --recipes replay
 
 Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600`
-twenty with 600 records on average, and `50x200` fifty with 200 (`client_draws.REGIMES`).
+twenty with 600 records on average, and `50x200` fifty with 200. With `-at-1` their epsilon is 1, and
+with `-at-1-joint` they make one release together (`client_draws.REGIMES`).
 
 Newcomers label 0 to 250 of their records; federated clients have all theirs (`client_draws`). With 0
 labels the model is read as it is handed out. Training alone, the start `random` with the recipe

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import client_draws, personalisation
+from benchmarks import client_draws, joint_sums, personalisation
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
@@ -43,7 +43,11 @@ def clients(tmp_path, monkeypatch):
     labels = np.arange(1400) % 10
     pixels = rng.integers(0, 40, (1400, 8, 8, 1)) + labels[:, None, None, None] * 20
     train = Images(pixels.astype(np.uint8), labels, np.arange(1400))
-    return lambda params: client_draws.draw(params, "digits", 100, train, None)
+
+    def drawn(params: config.Params, regime: str = USUAL) -> client_draws.ClientDraw:
+        return client_draws.draw(params, "digits", 100, train, None, REGIMES[regime])
+
+    return drawn
 
 
 def test_in_development_the_global_images_come_from_the_training_images(clients):
@@ -54,6 +58,31 @@ def test_in_development_the_global_images_come_from_the_training_images(clients)
     for shard in drawn.shards.values():
         for part in (shard.train, shard.validation, shard.test):
             assert not everyone & set(part.ids.tolist())
+
+
+def test_a_joint_release_is_made_once_for_all_clients(clients, monkeypatch):
+    calls = []
+    make = joint_sums.fitted
+    monkeypatch.setattr(joint_sums, "fitted", lambda *known: calls.append(known) or make(*known))
+    params = config.load()
+    apart = clients(params, "5-at-1")
+    assert not calls
+    drawn = clients(params, "5-at-1-joint")
+    again = clients(params, "5-at-1-joint")
+    (known,) = calls
+    group, parts = known[4], known[5]
+    assert (group.clients, group.colluding) == (5, 2)
+    for part, client in zip(parts, drawn.regime.federated, strict=True):
+        assert np.array_equal(part.images, drawn.shards[client].train.images)
+        assert np.array_equal(part.images, apart.shards[client].train.images)
+        assert np.array_equal(drawn.sets[client].images, again.sets[client].images)
+    assert len({images.images.tobytes() for images in drawn.sets.values()}) == 5
+    # one lost file would otherwise mix two releases
+    for path in client_draws.SCRATCH.rglob("c3.npz"):
+        path.unlink()
+    anew = clients(params, "5-at-1-joint")
+    assert len(calls) == 2
+    assert not np.array_equal(drawn.sets["c0"].images, anew.sets["c0"].images)
 
 
 def test_a_release_is_found_again_and_never_under_other_settings(clients):
