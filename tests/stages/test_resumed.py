@@ -47,7 +47,7 @@ def test_a_killed_datalens_run_goes_on_and_ends_in_the_same_bytes(checkout):
 
     first, second = killed_in_mid_course(), killed_in_mid_course()
     assert second.startswith(first)
-    checkout.stage("train_generator", *cell)
+    checkout.here("train_generator", *cell)
     out = checkout.path / "models/private/generators/own/c0/datalens/generator.safetensors"
     resumed = out.read_bytes()
     shutil.rmtree(checkout.path / "ledgers")
