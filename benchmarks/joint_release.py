@@ -120,9 +120,13 @@ class Case:
     @property
     def key(self) -> dict:
         """Returns what tells this row from others, and today's settings."""
+        settings = self._settings.model_dump(exclude={"colluding"})
+        if not settings.get("low_signal"):
+            # rows from before it existed
+            settings.pop("low_signal", None)
         used = [
             self.profile.model_dump(include={"shape", "classes", "classifier", "augmentation"}),
-            self._settings.model_dump(exclude={"colluding"}),
+            settings,
             self.params.training(self.dataset, "pooled").model_dump(),
             [self.params.privacy.delta, self.images, self.records, ALPHA],
         ]
