@@ -60,7 +60,7 @@ class Regime:
         epsilons: of the federated clients, in turn.
         images: how many each releases; None: as the profile says.
         scored: how many federated clients are scored; None: all.
-        joint: they make one release together, with noise for half of them colluding.
+        joint: they make one release together, at one epsilon. How many may collude, the settings say.
     """
 
     count: int = 5
@@ -193,9 +193,11 @@ def draw(
     places = {client: SCRATCH / NAME / folder / f"{client}.npz" for client in regime.federated}
     # a later call finds the release again
     missing = [client for client, path in places.items() if not path.exists()]
-    if regime.joint:
-        # of one release are all sets, or none
-        made = _released_together(params, dataset, shards, seed, regime) if missing else ()
+    if regime.joint and missing:
+        made = _released_together(params, dataset, shards, seed, regime)
+        # sets of two releases never lie side by side
+        for path in places.values():
+            path.unlink(missing_ok=True)
     else:
         made = _released_apart(params, dataset, shards, seed, regime, missing)
     for client, images in made:
@@ -266,7 +268,8 @@ def _released_together(
     settings = params.generator(dataset, TOGETHER)
     group = Group(regime.count, settings.number_colluding(regime.count))
     space = release.public_space(params.profiles[dataset], sum(map(len, parts)))
-    budget = Budget(regime.epsilons[0], DELTA)
+    (epsilon,) = regime.epsilons
+    budget = Budget(epsilon, DELTA)
     state = joint_sums.fitted(TOGETHER, settings, budget, space, group, parts, seed)
     count = regime.images or params.profiles[dataset].images
     for client in regime.federated:

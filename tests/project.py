@@ -124,7 +124,7 @@ def names_in(folder: Path) -> set[str]:
 def copy_tree(path: Path) -> None:
     """Copies the working tree's files as Git would take them, without a record of what DVC ran.
 
-    What Python has compiled of them comes along, where it is kept, for each stage is a process.
+    Files that Python compiled from them beside them are copied, too. Without them each stage compiles the project.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True
@@ -132,8 +132,9 @@ def copy_tree(path: Path) -> None:
     for name in listed.stdout.splitlines():
         if name != "dvc.lock" and (ROOT / name).is_file():
             _copy(ROOT / name, path / name)
-            compiled = importlib.util.cache_from_source(name)
-            if name.endswith(".py") and (ROOT / compiled).exists():
+            compiled = Path(importlib.util.cache_from_source(name))
+            # it is absolute where PYTHONPYCACHEPREFIX has them elsewhere
+            if name.endswith(".py") and not compiled.is_absolute() and (ROOT / compiled).exists():
                 _copy(ROOT / compiled, path / compiled)
 
 

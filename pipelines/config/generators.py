@@ -162,10 +162,10 @@ class DpMoments(Block):
 
 
 class LowSignal(Block):
-    """Holds values that replace those of `JointMoments` below a signal, which is a public number.
+    """Holds values that replace those of `JointMoments` where the signal is below `below`.
 
-    The signal is mu times the number of records of all clients, as they are declared, over how many
-    times the planned noise there is in the end.
+    The signal is a public number: mu times the declared records of all clients, divided by
+    `Group.excess`, the factor by which their noise exceeds the planned one.
     """
 
     below: Positive

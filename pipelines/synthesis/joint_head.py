@@ -260,11 +260,9 @@ def _count(plan: HeadPlan, released: Sequence[np.ndarray]) -> float:
 
 def _schedule(plan: HeadPlan, released: Sequence[np.ndarray]) -> HeadSchedule:
     """Returns how many steps there are and their rate, by what their noise leaves of the signal."""
-    shares = plan.shares
-    # of all clients' noise, over that of the plan
-    noise = math.sqrt(shares.clients / shares.least_honest)
+    group = joint_plan.Group(plan.shares.clients, plan.shares.colluding)
     mu = plan.statement.details["gradients"]["mu"]
-    return linear_head.schedule_of(plan.settings, mu * _count(plan, released) / noise)
+    return linear_head.schedule_of(plan.settings, mu * _count(plan, released) / group.excess)
 
 
 def _descent(plan: HeadPlan, released: Sequence[np.ndarray]) -> Descent:

@@ -41,8 +41,9 @@ IDENTITY = (
     # the settings hold what follows from the signal
     | Identity(consequences=frozenset({"sigma_of_share", "signal"}))
 )
-# of signals
+# what `_signal` returns
 LOW = "low"
+USUAL = "usual"
 # all that is random is the noise
 ONE_SEED = False
 
@@ -75,8 +76,10 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
     """
     signal = _signal(settings, budget, space, group)
     of_one = dp_moments.plan(_at(signal, settings), budget, space)
-    details = joint_plan.details_of(of_one) | {"signal": signal}
+    details = joint_plan.details_of(of_one)
     del details["settings"]["low_signal"]
+    if signal:
+        details["signal"] = signal
     course = joint_plan.shared(
         budget, tuple(details["sigma"]), dp_moments.sum_shapes(of_one), group
     )
@@ -107,15 +110,14 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
 
 
 def _signal(settings: JointMoments, budget: Budget, space: Space, group: Group) -> str | None:
-    """Returns LOW or "usual", from public numbers.
+    """Returns LOW or USUAL, from public numbers.
 
-    Returns:
-        None if it counts for nothing, or if nobody declared a number of records.
+    It is None where no settings are for a low signal, or where a number of records is not declared.
     """
     if not settings.low_signal or space.records is None:
         return None
     signal = budget.mu * space.records / group.excess if budget.private else math.inf
-    return LOW if signal < settings.low_signal.below else "usual"
+    return LOW if signal < settings.low_signal.below else USUAL
 
 
 def _at(signal: str | None, settings: JointMoments) -> JointMoments:
@@ -131,7 +133,7 @@ def _at(signal: str | None, settings: JointMoments) -> JointMoments:
 def fit(
     shard: Images, plan: JointPlan, noise: Noise, seed: int, where: Where = HERE
 ) -> dict[str, np.ndarray]:
-    """Makes the release of one client alone, which is that of `dp_moments`.
+    """Makes the release of one client alone, as `dp_moments` does with the settings of this plan.
 
     Args:
         shard: The client's private records.

@@ -3,6 +3,7 @@
 import csv
 import io
 
+import numpy as np
 import pytest
 from kept_runs import method, newcomers, run
 from PIL import Image
@@ -117,6 +118,8 @@ def test_figure2_bands_the_extent_of_its_seeds_and_has_a_point_per_client(kept):
         drawn = experiment.picture(experiment.table(rows), rows)
         shared, home = drawn.axes
         assert len(shared.collections) == bands
+        means = [line.get_segments()[0][:, 1] for line in home.collections]
+        assert np.allclose(means, 0.65) and len(means) == len(STABILISERS)
         points = [line.get_ydata() for line in home.lines]
         assert list(map(list, points)) == [[0.6, 0.7] * (2 if bands else 1)] * len(STABILISERS)
     heights = drawn.axes[0].collections[0].get_paths()[0].vertices[:, 1]

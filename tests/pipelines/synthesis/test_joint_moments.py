@@ -89,7 +89,7 @@ def test_a_signal_is_weak_by_records_budget_and_noise_of_all(epsilon, colluding)
     }
 
 
-def test_without_a_declared_number_of_records_epsilon_decides():
+def test_without_a_declared_number_of_records_epsilon_decides_and_without_noise_neither_does():
     usual = PARAMS.generator("digits", "joint_moments")
     assert planned_settings(None, 1.0)["first_share"] == usual.low_epsilon.first_share
     assert planned_settings(None, 3.0)["first_share"] == usual.first_share
