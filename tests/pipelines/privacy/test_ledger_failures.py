@@ -60,8 +60,16 @@ def failed_once(folder, tmp_path, fail) -> list[Path]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("releases", [0, 1])
-@pytest.mark.parametrize("way", WAYS)
+# a process dies at hundreds of points: half a minute for each number of releases before
+@pytest.mark.parametrize(
+    ("way", "releases"),
+    [
+        pytest.param("killed", 0, marks=pytest.mark.slow),
+        ("killed", 1),
+        ("disk full", 0),
+        ("disk full", 1),
+    ],
+)
 def test_two_failures_in_a_row_at_any_point_leave_a_sound_ledger(tmp_path, way, releases):
     folder, fail = tmp_path / "start", WAYS[way]
     path = begun(folder, releases)

@@ -104,7 +104,7 @@ def test_it_follows_from_results_to_summary_page_and_experiments(error, run):
 
     # The experiments: what is kept of the run, its table and its page.
     folder = paths.baseline("digits", "local") / "local"
-    kept = kept_runs.run(0, {"local": experiments_collect._method(folder, rounds=False)})
+    kept = kept_runs.run(0, {"local": experiments_collect._method(folder)})
     table = tables.table2([kept])
     assert table[0]["error"] == pytest.approx(mean_error)
     written = pages.page("t", "T", [], pages.METHODS, table, {"mnist": [0]})
