@@ -8,7 +8,8 @@ the same sum.
 import numpy as np
 
 from audits import dp_moments_release, many_draws
-from pipelines.config.generators import DpHead, HeadSchedule
+from pipelines.config.generators import DpHead
+from pipelines.config.heads import HeadSchedule
 from pipelines.privacy import lattice_gradients
 from pipelines.privacy.audits import two_worlds
 from pipelines.privacy.audits.verdict import Verdict

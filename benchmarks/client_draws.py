@@ -1,4 +1,4 @@
-"""Draws of clients for benchmarks: their shards, what they released, and the models they are handed.
+"""Draws of clients for benchmarks: their shards, and what they released.
 
 Clients get a Dirichlet part of the training images each. Some federate: each releases a synthetic set
 within its epsilon, with noise from the operating system. Three are newcomers, which released nothing.
@@ -7,35 +7,27 @@ A regime says how many clients there are, what they hold, and their epsilons.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import cycle
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from torch import nn
 
 from benchmarks import joint_sums
 from benchmarks.common import digest
-from pipelines import methods, seeds
+from pipelines import seeds
 from pipelines.config import Params
-from pipelines.config.data import Client, Partition
+from pipelines.config.data import Partition
 from pipelines.datasets import labelled_images, partitions
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.datasets.shards import Shard
-from pipelines.federation import noisy_training
 from pipelines.federation.core.task import Task
-from pipelines.federation.inprocess import federate
-from pipelines.federation.noisy_run import NoisyRun
 from pipelines.paths import SCRATCH
-from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.noise import Noise, OsEntropy
-from pipelines.synthesis import base, release, warm_start
+from pipelines.privacy.noise import OsEntropy
+from pipelines.synthesis import base, release
 from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 from pipelines.training.pool import Pool
-from pipelines.training.tensors import State, state_of
 
 NAME = "client_draws"
 GENERATOR = "dp_moments"
@@ -46,7 +38,6 @@ NEWCOMERS = ("n0", "n1", "n2")
 # In development: training images that stand for the global test set.
 HELD_OUT = {"digits": 200}
 USUALLY_HELD_OUT = 5000
-NOISY = ("dpsgd_warm", "dpsgd_head")
 
 
 @dataclass(frozen=True)
@@ -299,55 +290,3 @@ def released(
     plan = generator.plan(params.generator(dataset, GENERATOR), Budget(epsilon, DELTA), space)
     state = generator.fit(records, plan, OsEntropy(), seed=seed)
     return generator.sample(state, count or params.profiles[dataset].images, seed)
-
-
-def handed_out(clients: ClientDraw, start: str) -> State:
-    """Trains the model that the clients are handed: untrained, or of a federated method."""
-    if start == "random":
-        return state_of(clients.build())
-    if start in NOISY:
-        return noisy(clients, start)
-    settings = clients.params.training(clients.dataset, methods.block(start))
-    return federate(start, clients.task, settings).models[-1]
-
-
-def noisy(clients: ClientDraw, method: str, share: float = 1.0) -> State:
-    """Trains a model with noise on the federated clients' private records, within their epsilons.
-
-    Args:
-        clients: the draw.
-        method: the noisy method.
-        share: of each client's mu squared, which the method may spend.
-    """
-    budgets = {}
-    for client, epsilon in clients.regime.budgets.items():
-        budgets[client] = Client(epsilon=share_of(epsilon, share))
-    privacy = clients.params.privacy.model_copy(update={"delta": DELTA, "noise": "os_entropy"})
-    changes = {"clients": budgets, "privacy": privacy, "seed": clients.seed}
-    params = clients.params.model_copy(update=changes)
-    start = warm_start.joint_start(params, clients.dataset, method)
-    run = NoisyRun(params, clients.dataset, method, start)
-    task = run.client_task(clients.records)
-    first = partial(_first, run, start, clients.records, task.sources)
-    with TemporaryDirectory() as folder:
-        noisy_training.train(run.algorithm, task, run.settings, first, Path(folder))
-        model, _ = noisy_training.read(Path(folder))
-    return model
-
-
-def share_of(epsilon: float, share: float) -> float:
-    """Returns the epsilon of a share of a budget's mu squared."""
-    if share == 1:
-        return epsilon
-    return accounting.gdp_epsilon(mu=Budget(epsilon, DELTA, share).mu, delta=DELTA)
-
-
-def _first(
-    run: NoisyRun,
-    start: warm_start.JointStart | None,
-    records: dict[str, Images],
-    sources: dict[str, Noise],
-) -> tuple[State, int]:
-    """Returns the weights before the first round, and the bytes of images sent for them."""
-    model = run.build()
-    return start.weights(model, records, sources) if start else (state_of(model), 0)

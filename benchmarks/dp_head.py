@@ -36,7 +36,7 @@ import numpy as np
 from benchmarks.common import cells, cpu_seconds, has, keep, kept, show, without
 from pipelines import config, seeds
 from pipelines.config.data import ON_FIXED_FEATURES, Partition
-from pipelines.config.generators import Head, HeadWarps
+from pipelines.config.heads import Head, HeadWarps
 from pipelines.datasets import partition_schemes
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.algorithms import dpsgd_head

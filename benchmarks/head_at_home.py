@@ -27,7 +27,7 @@ import torch
 from scipy.special import softmax
 from tqdm import tqdm
 
-from benchmarks import client_draws, personalisation, personalisation_cells
+from benchmarks import client_draws, personalisation, personalisation_cells, shared_models
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
 from benchmarks.common import (
     cells,
@@ -67,12 +67,12 @@ def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
         road: one of ROADS.
     """
     share = ROADS[road]
-    state = client_draws.noisy(clients, "dpsgd_head", share)
+    state = shared_models.noisy(clients, "dpsgd_head", share)
     if share == 1:
         return state, None
     sets = []
     for client, epsilon in clients.regime.budgets.items():
-        part = client_draws.share_of(epsilon, 1 - share)
+        part = shared_models.share_of(epsilon, 1 - share)
         records = clients.shards[client].train
         sets.append(
             client_draws.released(

@@ -27,7 +27,8 @@ from models.encoders import NORM
 from models.fixed_features import BIAS
 from pipelines import config, seeds
 from pipelines.config.data import ON_FIXED_FEATURES, Augmentation
-from pipelines.config.generators import DpHead, DpMoments, HeadSchedule, HeadWarps
+from pipelines.config.generators import DpHead, DpMoments
+from pipelines.config.heads import HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.lattice_gradients import inputs_of

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
-from benchmarks import client_draws, head_at_home, personalisation
+from benchmarks import client_draws, head_at_home, personalisation, shared_models
 from benchmarks.client_draws import ClientDraw, Regime
 from benchmarks.common import (
     digest,
@@ -84,10 +84,10 @@ def models(clients: ClientDraw, road: str) -> Iterator[tuple[str, Personal]]:
     if road in ("head", "head_shared"):
         state, pool = head_at_home.head_of(clients, "head")
     elif road == "pppfl":
-        state = client_draws.handed_out(clients, "pppfl")
+        state = shared_models.trained(clients, "pppfl")
         pool = clients.pool
     else:
-        state = client_draws.handed_out(clients, personalisation.ALONE)
+        state = shared_models.trained(clients, personalisation.ALONE)
     for client in clients.regime.federated:
         records = clients.shards[client].train
         if road == "head_shared":

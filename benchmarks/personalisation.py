@@ -33,10 +33,11 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from benchmarks import client_draws
-from benchmarks.client_draws import NEWCOMERS, NOISY, REGIMES, USUAL, ClientDraw
+from benchmarks import client_draws, shared_models
+from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
 from benchmarks.common import cells, cpu_seconds, digest, has, show
 from benchmarks.personalisation_cells import ALONE_RECIPE, add, retain, stored, summary
+from benchmarks.shared_models import NOISY
 from pipelines import config, methods, seeds
 from pipelines.datasets.labelled_images import Images
 from pipelines.datasets.shards import Shard
@@ -221,7 +222,7 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
         start = key["start"]
         if start not in models:
             began = cpu_seconds()
-            models[start] = (client_draws.handed_out(clients, start), cpu_seconds() - began)
+            models[start] = (shared_models.trained(clients, start), cpu_seconds() - began)
         initial, start_seconds = models[start]
         records = labelled(clients, key["client"], key["labels"])
         began = cpu_seconds()

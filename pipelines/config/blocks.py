@@ -16,7 +16,8 @@ from pipelines.config.data import (
 )
 from pipelines.config.dp import DP_BASELINES, DpBaselines, DpsgdHead, looks_at_images
 from pipelines.config.federation import Federation
-from pipelines.config.generators import GENERATORS, Head, HeadOn, Synthesis
+from pipelines.config.generators import GENERATORS, Synthesis
+from pipelines.config.heads import Head, HeadOn
 from pipelines.config.places import PROFILES, belongs_in
 from pipelines.config.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.config.values import Block, Name, Seed, sentences

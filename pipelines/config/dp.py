@@ -3,7 +3,8 @@
 from typing import Literal
 
 from pipelines.config.data import Network
-from pipelines.config.generators import Head, WarmStart
+from pipelines.config.generators import WarmStart
+from pipelines.config.heads import Head
 from pipelines.config.training import Fedprox
 from pipelines.config.values import (
     Block,

@@ -21,7 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.config.generators import HeadSchedule, JointHead
+from pipelines.config.generators import JointHead
+from pipelines.config.heads import HeadSchedule
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.lattice_gradients import COARSEST, Inputs, gradient_sum

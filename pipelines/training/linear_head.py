@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.fixed_features import BIAS
-from pipelines.config.generators import Head, HeadSchedule, HeadWarps
+from pipelines.config.heads import Head, HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.paths import SCRATCH
 from pipelines.privacy.discrete_gaussian import release

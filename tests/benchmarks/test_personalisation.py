@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import client_draws, joint_sums, personalisation
+from benchmarks import client_draws, joint_sums, personalisation, shared_models
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
@@ -101,7 +101,7 @@ def test_the_control_of_a_mean_is_two_models_trained_alone(clients):
     drawn = clients(config.load())
     key = {"client": "c0", "labels": "all", "start": "random", "recipe": "pair"}
     records = personalisation.labelled(drawn, "c0", "all")
-    initial = client_draws.handed_out(drawn, "random")
+    initial = shared_models.trained(drawn, "random")
     beside = {}
     personal = personalisation.tuned(drawn, initial, key, records, drawn.pool, beside)
     assert personal.alone is beside["c0", "all"]
@@ -113,7 +113,7 @@ def test_the_control_of_a_mean_is_two_models_trained_alone(clients):
 @pytest.mark.parametrize("recipe", ["plain", "replay", "prior", "alone"])
 def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients, recipe):
     drawn = clients(config.load())
-    initial = client_draws.handed_out(drawn, "random")
+    initial = shared_models.trained(drawn, "random")
     for labels, client in (("8", "n0"), ("all", "c0")):
         key = {"client": client, "labels": labels, "start": "pooled", "recipe": recipe}
         records = personalisation.labelled(drawn, client, labels)

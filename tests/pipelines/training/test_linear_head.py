@@ -5,7 +5,7 @@ import pytest
 
 from models import fixed_features
 from pipelines.config.dp import DpsgdHead
-from pipelines.config.generators import HeadWarps
+from pipelines.config.heads import HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.lattice_gradients import INPUT_STEPS
 from pipelines.training import linear_head
