@@ -5,6 +5,7 @@ To write a diff anew after a change of the lines around it: apply it with `git a
 what does not fit, and put the output of `git diff` in its place.
 """
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,17 @@ def run_own_tests(project: Project, recipe: str) -> None:
 @pytest.mark.parametrize(("recipe", "files"), FILES.items())
 def test_a_recipe_touches_few_files(recipe, files):
     assert len(touched(recipe)) == files
+
+
+@pytest.mark.parametrize("recipe", FILES)
+def test_a_recipe_applies(recipe):
+    done = subprocess.run(
+        ["git", "apply", "--check", str(RECIPES / f"{recipe}.diff")],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_recipe_is_shown_in_contributing():
