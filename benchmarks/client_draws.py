@@ -2,7 +2,8 @@
 
 Clients get a Dirichlet part of the training images each. Some federate: each releases a synthetic set
 within its epsilon, with noise from the operating system. Three are newcomers, which released nothing.
-A regime says how many clients there are, what they hold, their epsilons, and whether they release together.
+A regime says how many clients there are, what they hold, their epsilons, and whether they release
+together.
 """
 
 from collections.abc import Iterator
