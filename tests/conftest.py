@@ -43,6 +43,8 @@ def _checkout(tmp_path_factory) -> Path:
         project.git("config", name, value)
     project.git("add", "-A")
     project.git("commit", "-qm", "start")
+    # one file in place of a thousand, for hundreds of tests copy them
+    project.git("repack", "-adq")
     return path
 
 

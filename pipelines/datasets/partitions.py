@@ -56,7 +56,10 @@ def deal(
     if settings.scheme == "natural":
         return _natural(settings, record_owners)
     start = copy.deepcopy(rng)
-    for parts in SCHEMES[settings.scheme](labels, settings, rng):
+    draws = SCHEMES[settings.scheme](labels, settings, rng)
+    if len(labels) < len(clients) * settings.min_records:
+        draws = ()  # ten thousand of them would all fail
+    for parts in draws:
         if min(map(len, parts)) >= settings.min_records:
             return {client: np.sort(part) for client, part in zip(clients, parts)}
     raise UserError(

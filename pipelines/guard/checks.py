@@ -9,11 +9,16 @@ would take (`keys`), wherever it lies.
 import contextlib
 import fnmatch
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines import paths
 from pipelines.errors import UserError
 from pipelines.guard import keys, provenance, repository, uploads
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
 
 RELEASED = ("data/synthetic/*", "models/initial/*")
 OF_DVC = (".dvc/cache", ".dvc/tmp")
@@ -39,42 +44,52 @@ def problems(root: Path = Path(".")) -> list[str]:
         root: The checkout.
     """
     from dvc.exceptions import DvcException
+    from dvc.repo import Repo
 
     sentences = []
-    of_git = (_tracked, _unignored, _placed, _secrets)
-    for check in (_outputs, *of_git, _unprotected, uploads.problems, provenance.problems):
-        try:
-            sentences += check(root)
-        except UserError as error:
-            sentences.append(str(error))
-        except DvcException as error:
-            sentences.append(
-                f"DVC cannot read this project: {error}. If a crash left it so, `make recover` "
-                "mends it."
-            )
+    with contextlib.ExitStack() as closing:
+        # DVC's graph takes a second to read, so all checks have it from here
+        repo = cache(lambda: closing.enter_context(Repo(str(root))))
+        outputs = cache(lambda: list(uploads.cached(repo())))
+        for check in (
+            lambda: _outputs(repo()),
+            lambda: _tracked(root),
+            lambda: _unignored(root),
+            lambda: _placed(root, repo()),
+            lambda: _secrets(root),
+            lambda: _unprotected(outputs()),
+            lambda: uploads.problems(root, outputs()),
+            lambda: provenance.problems(root, outputs()),
+        ):
+            try:
+                sentences += check()
+            except UserError as error:
+                sentences.append(str(error))
+            except DvcException as error:
+                sentences.append(
+                    f"DVC cannot read this project: {error}. If a crash left it so, `make recover` "
+                    "mends it."
+                )
     # several checks read params.yaml, and each would report the same mistake
     return list(dict.fromkeys(sentences))
 
 
-def _outputs(root: Path) -> list[str]:
+def _outputs(repo: "Repo") -> list[str]:
     """Finds private outputs that a push, or an experiment's push, would take."""
-    from dvc.repo import Repo
-
     sentences = []
-    with Repo(str(root)) as repo:
-        for out in repo.index.outs:
-            path = repo.fs.relpath(out.fs_path, repo.root_dir)
-            if _is_released(path):
-                continue
-            if out.can_push:
-                sentences.append(
-                    f"{path} ({out.stage.addressing}) is not on the release list and lacks "
-                    "`push: false`."
-                )
-            if not out.use_cache:
-                sentences.append(
-                    f"{path} is private and `cache: false`: `dvc exp push` would put it into Git."
-                )
+    for out in repo.index.outs:
+        path = repo.fs.relpath(out.fs_path, repo.root_dir)
+        if _is_released(path):
+            continue
+        if out.can_push:
+            sentences.append(
+                f"{path} ({out.stage.addressing}) is not on the release list and lacks "
+                "`push: false`."
+            )
+        if not out.use_cache:
+            sentences.append(
+                f"{path} is private and `cache: false`: `dvc exp push` would put it into Git."
+            )
     return sentences
 
 
@@ -103,12 +118,10 @@ def _unignored(root: Path) -> list[str]:
     return sentences
 
 
-def _placed(root: Path) -> list[str]:
+def _placed(root: Path, repo: "Repo") -> list[str]:
     """Finds private folders that a user has put where Git would add them, in any repository."""
-    from dvc.repo import Repo
-
     sentences = []
-    with contextlib.chdir(root), Repo(".") as repo:
+    with contextlib.chdir(root):
         places = {
             f"the ledgers ({paths.LEDGERS})": paths.ledgers(),
             "DVC's cache": Path(repo.cache.local_cache_dir),
@@ -150,10 +163,10 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _unprotected(root: Path) -> list[str]:
+def _unprotected(outputs: list[uploads.Upload]) -> list[str]:
     """Finds released outputs without a formal guarantee, as DVC would upload them."""
     sentences = []
-    for path, card in provenance.cards(root):
+    for path, card in provenance.cards(outputs):
         if card is not None and card.get("privacy", card).get("guarantee") != "formal":
             sentences.append(
                 f"{path} has no privacy guarantee and `dvc push` would upload it. Give its clients "

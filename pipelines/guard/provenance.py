@@ -4,37 +4,41 @@ This runs where the ledgers lie. Elsewhere it can vouch for no card, and says so
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipelines import config, releases
 from pipelines.errors import UserError
 from pipelines.files import read_json, standard
-from pipelines.guard import uploads
+from pipelines.guard.uploads import Upload
 from pipelines.privacy.statement import combined
 
 CARDS = ("card.json", "privacy.json")
 
 
-def cards(root: Path) -> Iterator[tuple[str, dict | None]]:
-    """Yields the path and the card of every output that would be uploaded.
+def cards(outputs: Iterable[Upload]) -> Iterator[tuple[str, dict | None]]:
+    """Yields the path and the card of every output that would be uploaded (`uploads.cached`).
 
     The card is the output's card.json or privacy.json, read from DVC's cache by dvc.lock, or None
-    where the output has no such file. An output that the cache does not hold cannot be uploaded,
-    and is left out.
+    where the output has no such file.
     """
-    for upload in uploads.cached(root):
+    for upload in outputs:
         blobs = [upload.files[name] for name in CARDS if name in upload.files]
         yield upload.path, read_json(blobs[0]) if blobs else None
 
 
-def problems(root: Path) -> list[str]:
-    """Returns a sentence per folder whose card no ledger bears out."""
+def problems(root: Path, outputs: Iterable[Upload]) -> list[str]:
+    """Returns a sentence per folder whose card no ledger bears out.
+
+    Args:
+        root: The checkout.
+        outputs: What DVC would upload of it.
+    """
     sentences = []
     with contextlib.chdir(root):
         try:
             params = config.load()
-            for path, card in cards(Path()):
+            for path, card in cards(outputs):
                 sentences += _held_against_the_ledgers(params, path, card)
         except UserError as error:
             return [str(error)]

@@ -32,7 +32,9 @@ def staged_apart(root: Path) -> Iterator[tuple[str, bytes]]:
     Git would commit the content in the index. A file in the middle of a merge has several. Links
     and submodules have no content of their own.
     """
-    apart = set(_names(_output(root, "diff-files", "-z", "--name-only")))
+    # unlike `diff-files`, it reads a file whose times alone have changed, as in a copy of a checkout
+    differ = ("-c", "diff.autoRefreshIndex=true", "diff", "--name-only", "--no-relative", "-z")
+    apart = set(_names(_output(root, *differ)))
     if not apart:
         return
     for entry in _names(_output(root, "ls-files", "-z", "--stage")):

@@ -8,11 +8,15 @@ with `--method`, or by `stages.train_noisy`, which DVC does not know.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.errors import UserError
 from pipelines.files import read_json, sha256
 from pipelines.guard import keys, pools
 from pipelines.paths import NOISY
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
 
 SUMS = "SHA256SUMS"
 IMAGES = "images.npz"
@@ -62,33 +66,34 @@ class Upload:
         return f"Make the folder again: `{command}`."
 
 
-def cached(root: Path) -> Iterator[Upload]:
+def cached(repo: "Repo") -> Iterator[Upload]:
     """Yields every output that would be uploaded, as DVC's cache holds it, by dvc.lock.
 
     What the cache does not hold cannot be uploaded, and is left out.
     """
-    from dvc.repo import Repo
-
-    with Repo(str(root)) as repo:
-        for out in repo.index.outs:
-            content = out.get_obj() if out.can_push and out.hash_info else None
-            if not content:
-                continue
-            hashes = {}
-            if out.is_dir_checksum:
-                hashes = {"/".join(key): info.value for key, _, info in content}
-            files = {}
-            for name, value in (hashes or {"": out.hash_info.value}).items():
-                blob = Path(out.cache.oid_to_path(value))
-                if blob.exists():
-                    files[name] = blob
-            yield Upload(repo.fs.relpath(out.fs_path, repo.root_dir), out.stage.addressing, files)
+    for out in repo.index.outs:
+        content = out.get_obj() if out.can_push and out.hash_info else None
+        if not content:
+            continue
+        hashes = {}
+        if out.is_dir_checksum:
+            hashes = {"/".join(key): info.value for key, _, info in content}
+        files = {}
+        for name, value in (hashes or {"": out.hash_info.value}).items():
+            blob = Path(out.cache.oid_to_path(value))
+            if blob.exists():
+                files[name] = blob
+        yield Upload(repo.fs.relpath(out.fs_path, repo.root_dir), out.stage.addressing, files)
 
 
-def problems(root: Path) -> list[str]:
-    """Returns a sentence per file that is missing, changed or strange, or holds a private key."""
+def problems(root: Path, outputs: list[Upload]) -> list[str]:
+    """Returns a sentence per file that is missing, changed or strange, or holds a private key.
+
+    Args:
+        root: The checkout.
+        outputs: What DVC would upload of it (`cached`).
+    """
     sentences = []
-    outputs = list(cached(root))
     exports = [output for output in outputs if output.path.startswith("data/synthetic/")]
     for upload in outputs:
         sentences += _wrong(upload)

@@ -4,14 +4,13 @@ archives.
 
 import os
 import shutil
-import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
-import project as projects
 import pytest
 from PIL import Image
-from project import ENV, Project, own_images
+from project import Project, own_images
 from ruamel.yaml import YAML
 
 from pipelines.datasets.labelled_images import load
@@ -37,18 +36,18 @@ def elsewhere(tmp_path):
     return tmp_path / "elsewhere"
 
 
-def test_files_outside_the_project_are_watched_and_their_hash_is_salted(checkout, elsewhere):
-    root_at(checkout, "../elsewhere")
-    (checkout.path / "raw/own.npz").unlink()
-    assert checkout.repro("prepare") == ["prepare@own"]
-    assert checkout.repro("prepare") == []
-    before = raw_of(checkout)
+def test_files_outside_the_project_are_watched_and_their_hash_is_salted(within, elsewhere):
+    root_at(within, "../elsewhere")
+    (within.path / "raw/own.npz").unlink()
+    assert within.repro("prepare") == ["prepare@own"]
+    assert within.repro("prepare") == []
+    before = raw_of(within)
     assert (elsewhere / "salt").exists() and before["size"] % (1 << 16) == 0
     images = own_images()
     images["images"][0, 5, 5] ^= 1
     np.savez(elsewhere / "own.npz", **images)
-    assert checkout.repro("prepare") == ["prepare@own"]
-    assert raw_of(checkout)["md5"] != before["md5"]
+    assert within.repro("prepare") == ["prepare@own"]
+    assert raw_of(within)["md5"] != before["md5"]
 
 
 def test_a_public_data_set_writes_nothing_into_a_root_outside(checkout, elsewhere):
@@ -92,12 +91,9 @@ def test_a_second_clone_with_ledgers_of_its_own_is_told_and_one_with_the_same_is
     assert "WARNING" in prepared(checkout)  # and so is the first, when it reads them again
 
 
-def prepared(project, **environment) -> str:
-    command = [sys.executable, "-m", "stages.prepare", "--dataset", "own"]
-    env = {**ENV, **environment}
-    return subprocess.run(
-        command, cwd=project.path, env=env, text=True, capture_output=True, check=True
-    ).stdout
+def prepared(project, **environment: str) -> str:
+    with mock.patch.dict(os.environ, environment):
+        return project.here("prepare", "--dataset", "own").stdout
 
 
 def test_a_global_test_set_of_no_image_is_refused(checkout):
@@ -134,9 +130,9 @@ def test_a_root_that_git_would_take_up_is_refused(checkout, inside):
 
 def test_archives_that_are_neither_there_nor_to_be_had_are_one_sentence(checkout, monkeypatch):
     for name in ("http_proxy", "https_proxy"):
-        monkeypatch.setitem(projects.ENV, name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     checkout.edit(lambda params: params.update(datasets=["mnist"]))
-    done = checkout.stage("prepare", "--dataset", "mnist", ok=False)
+    done = checkout.here("prepare", "--dataset", "mnist", ok=False)
     assert done.returncode == 1 and not (checkout.path / "data/private/mnist").exists()
     said = done.stderr
     assert "raw/MNIST/raw/train-images-idx3-ubyte.gz is missing and could not be downloaded" in said
@@ -151,14 +147,14 @@ def a_file_per_image(project) -> None:
         Image.fromarray(image).save(folder / f"{row}.png")
 
 
-def test_dvc_does_not_note_how_many_images_a_folder_holds(checkout):
+def test_dvc_does_not_note_how_many_images_a_folder_holds(within):
     """dvc.lock is in Git, and has the number of files of every folder."""
-    a_file_per_image(checkout)
+    a_file_per_image(within)
     noted = []
     for gone in ("0", "3"):
-        (checkout.path / f"raw/own/class 0/{gone}.png").unlink()
-        assert checkout.repro("prepare") == ["prepare@own"]
-        noted.append({name: raw_of(checkout)[name] for name in ("nfiles", "size")})
+        (within.path / f"raw/own/class 0/{gone}.png").unlink()
+        assert within.repro("prepare") == ["prepare@own"]
+        noted.append({name: raw_of(within)[name] for name in ("nfiles", "size")})
     assert noted == [{"nfiles": 256, "size": noted[0]["size"]}] * 2
 
 

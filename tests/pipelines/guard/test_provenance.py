@@ -55,8 +55,8 @@ def found(monkeypatch, tmp_path):
     """Returns (path, card) -> the sentences about such an output."""
 
     def problems(path: str, card: dict | None) -> list[str]:
-        monkeypatch.setattr(provenance, "cards", lambda root: [(path, card)])
-        return provenance.problems(tmp_path)
+        monkeypatch.setattr(provenance, "cards", lambda outputs: [(path, card)])
+        return provenance.problems(tmp_path, [])
 
     return problems
 

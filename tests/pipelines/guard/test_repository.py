@@ -1,5 +1,7 @@
 """Tests what Git says that it would take, in small repositories."""
 
+import shutil
+
 import pytest
 from project import GIT, Project
 
@@ -45,6 +47,19 @@ def test_what_is_staged_and_then_changed_or_removed_is_given_as_git_has_it(small
         "changed": b"changed",
         "removed": b"removed",
     }
+
+
+def test_a_copy_of_a_checkout_whose_files_have_other_times_has_nothing_staged_apart(
+    small, tmp_path
+):
+    write(small, "kept", "changed")
+    small.git("add", "-A")
+    copy = Project(tmp_path / "copy")
+    shutil.copytree(small.path, copy.path, copy_function=shutil.copy)
+    assert copy.git("diff-files", "--name-only").split() == [".gitignore", "changed", "kept"]
+    assert dict(repository.staged_apart(copy.path)) == {}
+    (copy.path / "changed").write_text("other")
+    assert dict(repository.staged_apart(copy.path)) == {"changed": b"changed"}
 
 
 def test_links_submodules_and_names_that_are_only_announced_have_no_content_of_their_own(small):
