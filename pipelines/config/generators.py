@@ -159,6 +159,7 @@ class DpMoments(Block):
     first_share: Part
     inflation: Factor = 1.0
     contrast: Factor = 1.0
+    mirror: bool = False
     low_epsilon: LowEpsilon | None = None
 
 

@@ -34,6 +34,7 @@ from pipelines.synthesis.dp_moments_sums import (
     decode,
     encode,
     first_sum,
+    parts_of,
     second_sum,
     weights,
 )
@@ -58,7 +59,7 @@ IDENTITY = Identity(
     ),
     # the plan's settings hold what follows from it
     free=frozenset({"settings.low_epsilon"}),
-    neutral={"settings.inflation": 1.0, "settings.contrast": 1.0},
+    neutral={"settings.inflation": 1.0, "settings.contrast": 1.0, "settings.mirror": False},
 )
 
 
@@ -151,7 +152,7 @@ def next_sum(shard: Images, plan: Plan, scale: int, released: Sequence[np.ndarra
     u = encode(shard.pixels, settings, plan.space)
     if not released:
         return first_sum(u, shard.labels, settings, plan.space, scale)
-    means, _ = estimate_means(released[0], settings)
+    means, _ = estimate_means(released[0], settings, parts_of(settings, plan.space))
     return second_sum(u, shard.labels, means, settings, scale)
 
 
@@ -167,11 +168,12 @@ def state_of(
     """
     settings = plan.settings
     first, second = released
-    means, counts = estimate_means(first, settings)
+    parts = parts_of(settings, plan.space)
+    means, counts = estimate_means(first, settings, parts)
     histogram = keep_classes(counts, sigmas[0] / weights(settings)[1])
     return {
         "means": means,
-        "roots": estimate_roots(second, counts, histogram > 0, sigmas[1], settings),
+        "roots": estimate_roots(second, counts, histogram > 0, sigmas[1], settings, parts),
         "histogram": histogram,
         # of records, with noise
         "count": np.array(max(counts.sum(), LEAST_COUNT)),

@@ -5,18 +5,29 @@ import math
 import numpy as np
 
 from pipelines.config.generators import DpMoments
-from pipelines.synthesis.dp_moments_sums import symmetric, weights
+from pipelines.synthesis.dp_moments_sums import symmetric, vech, weights
 
 # a class is kept where its noisy count exceeds so many noise deviations
 KEEP = 1.5
 LEAST_COUNT = 2.0
 
 
-def estimate_means(first: np.ndarray, settings: DpMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means [K, p] and counts [K], read from release 1 [K, p + 1]."""
+def estimate_means(
+    first: np.ndarray, settings: DpMoments, parts: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns means [K, p] and counts [K], read from release 1 [K, p + 1].
+
+    Args:
+        first: Release 1.
+        settings: `clip` and `count_weight` apply.
+        parts: The coefficients' positions, from `parts_of`. Those of the first part have a mean.
+    """
     w0, w1 = weights(settings)
     counts = first[:, -1] / w1
-    return settings.clip * first[:, :-1] / (w0 * np.maximum(counts, LEAST_COUNT)[:, None]), counts
+    means = settings.clip * first[:, :-1] / (w0 * np.maximum(counts, LEAST_COUNT)[:, None])
+    for part in parts[1:]:
+        means[:, part] = 0.0
+    return means, counts
 
 
 def keep_classes(counts: np.ndarray, deviation: float, threshold: float = KEEP) -> np.ndarray:
@@ -42,10 +53,12 @@ def estimate_roots(
     selected: np.ndarray,
     sigma: float,
     settings: DpMoments,
+    parts: list[np.ndarray],
 ) -> np.ndarray:
     """Returns roots L of the covariances M = L L^T.
 
-    Covariances are shrunk towards the pooled one, and their eigenvalues are debiased.
+    Covariances are shrunk towards the pooled one, and their eigenvalues are debiased, each part of
+    the coefficients by itself. Between two parts they are zero.
 
     Args:
         second: Release 2 [K, p (p + 1) / 2].
@@ -53,10 +66,29 @@ def estimate_roots(
         selected: bool [K], the classes that are sampled. The others get a root of zero.
         sigma: The noise of release 2.
         settings: `residual_clip` and `inflation` apply.
+        parts: The coefficients' positions, from `parts_of`.
 
     Returns:
         Roots [K, p, p].
     """
+    p = sum(map(len, parts))
+    upper = vech(p)
+    roots = np.zeros((len(second), p, p))
+    for part in parts:
+        within = np.isin(upper.row, part) & np.isin(upper.column, part)
+        of_part = _roots_of_part(second[:, within], counts, selected, sigma, settings)
+        roots[:, part[:, None], part] = of_part
+    return roots
+
+
+def _roots_of_part(
+    second: np.ndarray,
+    counts: np.ndarray,
+    selected: np.ndarray,
+    sigma: float,
+    settings: DpMoments,
+) -> np.ndarray:
+    """Returns the roots of one part's covariances, as `estimate_roots`."""
     size = np.maximum(counts, LEAST_COUNT)
     moments = settings.residual_clip**2 * np.stack(list(map(symmetric, second)))
     # standard deviation on the diagonal; it is smaller by sqrt 2 off the diagonal

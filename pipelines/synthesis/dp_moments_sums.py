@@ -23,6 +23,25 @@ def coefficients_of(settings: DpMoments, space: Space) -> int:
     return len(_low_frequencies(settings.cutoff, space))
 
 
+def parts_of(settings: DpMoments, space: Space) -> list[np.ndarray]:
+    """Returns the positions of coefficients in parts between which no covariance is estimated.
+
+    One part holds all. With `mirror`, the first part holds the coefficients that a left-right
+    mirror leaves as they are, the second those whose sign it changes. If an image is as likely as
+    its mirror image, those of the second part have no mean, and no covariance with the first.
+
+    Args:
+        settings: `cutoff` and `mirror` apply.
+        space: The shape of the images.
+    """
+    kept = _low_frequencies(settings.cutoff, space)
+    if not settings.mirror:
+        return [np.arange(len(kept))]
+    _, j, _ = np.indices(space.shape)
+    is_odd = j.ravel()[kept] % 2 == 1
+    return [np.flatnonzero(~is_odd), np.flatnonzero(is_odd)]
+
+
 def encode(pixels: np.ndarray, settings: DpMoments, space: Space) -> np.ndarray:
     """Returns the low-pass orthonormal DCT of centred images, clipped to L2 norm `clip`.
 

@@ -43,6 +43,7 @@ IDENTITY = Identity(
     neutral={
         "settings.inflation": 1.0,
         "settings.contrast": 1.0,
+        "settings.mirror": False,
         "settings.low_epsilon": None,
         "settings.augmentation": None,
         "settings.momentum": 0.0,

@@ -3,12 +3,14 @@ oracles.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
@@ -199,6 +201,45 @@ def test_contrast_moves_grey_levels_away_from_the_middle_and_leaves_the_release_
     plain, strong = (dp_moments.sample(state, 200, seed=1).pixels for state in states)
     np.testing.assert_allclose(strong, np.clip(0.5 + 1.5 * (plain - 0.5), 0, 1), atol=2 / 255)
     assert np.abs(strong - plain).max() > 0.05
+
+
+def mirrored(data):
+    """Returns the records' left-right mirror images under the same labels."""
+    return replace(data, images=np.ascontiguousarray(data.images[:, :, ::-1]))
+
+
+def test_a_mirror_changes_the_sign_of_the_second_part_alone(records, space, moments_settings):
+    block = moments_settings(mirror=True)
+    data = records(20, space)
+    u, v = (dp_moments_sums.encode(each.pixels, block, space) for each in (data, mirrored(data)))
+    even, odd = dp_moments_sums.parts_of(block, space)
+    assert sorted([*even, *odd]) == list(range(u.shape[1]))
+    np.testing.assert_allclose(v[:, even], u[:, even], atol=1e-12)
+    np.testing.assert_allclose(v[:, odd], -u[:, odd], atol=1e-12)
+    assert np.abs(u[:, odd]).max() > 0.01
+    (all_of_them,) = dp_moments_sums.parts_of(moments_settings(), space)
+    assert list(all_of_them) == list(range(u.shape[1]))
+
+
+def test_without_noise_mirror_is_the_fit_to_records_and_their_mirror_images(
+    records, space, moments_settings
+):
+    data = records(60, space)
+    other = mirrored(data)
+    pairs = ((getattr(data, name), getattr(other, name)) for name in ("images", "labels", "ids"))
+    both = Images(*map(np.concatenate, pairs))
+
+    def fitted(shard, **changes):
+        plan = dp_moments.plan(moments_settings(**changes), NOTHING, space)
+        return dp_moments.fit(shard, plan, SeededForTests(0), seed=0)
+
+    state, oracle, plain = fitted(data, mirror=True), fitted(both), fitted(data)
+    np.testing.assert_allclose(state["means"], oracle["means"], atol=1e-6)
+    covariances, expected, without = (
+        each["roots"] @ each["roots"].transpose(0, 2, 1) for each in (state, oracle, plain)
+    )
+    np.testing.assert_allclose(covariances, expected, atol=1e-5)
+    assert np.abs(without - expected).max() > 0.01  # a control: the records are not mirrored
 
 
 def bytes_of(state: dict) -> bytes:

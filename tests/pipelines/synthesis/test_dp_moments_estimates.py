@@ -9,11 +9,16 @@ import pytest
 from pipelines.synthesis import dp_moments_estimates, dp_moments_sums
 
 
+def whole(p: int) -> list[np.ndarray]:
+    """Returns all coefficients as one part."""
+    return [np.arange(p)]
+
+
 def test_means_divide_by_the_noisy_count_and_never_by_less_than_two(moments_settings):
     block = moments_settings()
     w0, w1 = 1 / math.sqrt(1.25), 0.5 / math.sqrt(1.25)
     first = np.array([[4.0, -2.0, 10 * w1], [4.0, -2.0, -3 * w1]])
-    means, counts = dp_moments_estimates.estimate_means(first, block)
+    means, counts = dp_moments_estimates.estimate_means(first, block, whole(2))
     np.testing.assert_allclose(counts, [10, -3])
     np.testing.assert_allclose(means[0], block.clip * np.array([4, -2]) / (w0 * 10))
     np.testing.assert_allclose(means[1], block.clip * np.array([4, -2]) / (w0 * 2))
@@ -117,7 +122,7 @@ def test_the_noise_edge_is_the_deviation_of_the_mixed_covariance(
     rng = np.random.default_rng(0)
     for _ in range(repeats):
         noise = rng.normal(0, sigma, (4, p * (p + 1) // 2))
-        dp_moments_estimates.estimate_roots(noise, counts, kept, sigma, block)
+        dp_moments_estimates.estimate_roots(noise, counts, kept, sigma, block, whole(p))
     for label, entries in seen.items():
         assert np.std(entries) == pytest.approx(expected[label], rel=0.05)
 
@@ -130,7 +135,7 @@ def test_pooling_is_weighted_by_counts_over_the_kept_classes_only(monkeypatch, m
     second = np.stack([matrix[upper.row, upper.column] * upper.weight for matrix in moments])
     kept = np.array([True, True, False])
     roots = dp_moments_estimates.estimate_roots(
-        second, np.array([20.0, 5.0, 9.0]), kept, 0.0, block
+        second, np.array([20.0, 5.0, 9.0]), kept, 0.0, block, whole(2)
     )
     for label in (0, 1):
         np.testing.assert_allclose(roots[label] @ roots[label].T, np.diag([50 / 25, 30 / 25]))
