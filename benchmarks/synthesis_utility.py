@@ -25,13 +25,14 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 
 from benchmarks import common
 from benchmarks.common import cells, cpu_seconds, keep, kept, show
 from models.features import SmallGray
 from pipelines import config, seeds
-from pipelines.config.data import Profile
+from pipelines.config.data import Augmentation
 from pipelines.config.generators import GENERATORS, Datalens
 from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
@@ -103,9 +104,8 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         passed = time.monotonic() - began
         if hasattr(module, "classifier"):
             itself = scores(module.classifier(state), test)["accuracy"]
-    profile = _profile(params, key)
-    model = classifier.new(profile, seed, on)
-    classifier.fit(model, images, seed=seed, augmentation=profile.augmentation, **RECIPE)
+    profile = params.profiles[key["dataset"]]
+    model = taught(params, key["dataset"], images, seed, profile.augmentation)
     return {
         "seed": seed,
         "accuracy": scores(model, test)["accuracy"],
@@ -115,6 +115,39 @@ def measure(params: config.Params, key: dict, seed: int, train: Images, test: Im
         "seconds": passed,
         "device": on.type,
     }
+
+
+def taught(
+    params: config.Params,
+    dataset: str,
+    images: Images,
+    seed: int,
+    augmentation: Augmentation | None,
+) -> nn.Module:
+    """Returns the classifier after its training on a set.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        images: What it learns from.
+        seed: Seed of the weights and of the order.
+        augmentation: The warps in training.
+    """
+    profile = params.profiles[dataset].model_copy(update={"classifier": _network(params, dataset)})
+    model = classifier.new(profile, seed, device(params.device))
+    classifier.fit(model, images, seed=seed, augmentation=augmentation, **RECIPE)
+    return model
+
+
+def training(params: config.Params, dataset: str, augmentation: Augmentation | None) -> dict:
+    """Returns all that the training of the classifier depends on but the seed and the images."""
+    warps = augmentation.model_dump() if augmentation else None
+    network = _network(params, dataset)
+    return {"images": IMAGES, **RECIPE, "classifier": network, "augmentation": warps}
+
+
+def _network(params: config.Params, dataset: str) -> str:
+    return NETWORKS.get(dataset, params.profiles[dataset].classifier)
 
 
 def client(key: dict, seed: int, train: Images) -> Images:
@@ -169,13 +202,6 @@ def _public(params: config.Params, key: dict) -> tuple[Budget, base.Space]:
     return Budget(epsilon, params.privacy.delta), space
 
 
-def _profile(params: config.Params, key: dict) -> Profile:
-    """Returns the profile of a cell's data set, with the network that is trained here."""
-    profile = params.profiles[key["dataset"]]
-    network = NETWORKS.get(key["dataset"], profile.classifier)
-    return profile.model_copy(update={"classifier": network})
-
-
 def fid(images: Images, test: Images) -> float:
     """Returns the FID between a set and the test set, with as many images as the test set has.
 
@@ -191,14 +217,13 @@ def fid(images: Images, test: Images) -> float:
 
 def settings_of(params: config.Params, key: dict) -> dict:
     """Returns all that a figure depends on but the seed."""
-    profile = _profile(params, key)
-    warp = profile.augmentation.model_dump() if profile.augmentation else None
-    common = {"images": IMAGES, **RECIPE, "classifier": profile.classifier, "augmentation": warp}
+    augmentation = params.profiles[key["dataset"]].augmentation
+    of_classifier = training(params, key["dataset"], augmentation)
     if key["generator"] == "real":
-        return common
+        return of_classifier
     # The rule shapes a run by the number of teachers alone, which stands here.
     settings = resolved(params, key).model_dump(exclude={"teachers_rule"})
-    return {**common, "version": base.load(key["generator"]).VERSION, "generator": settings}
+    return {**of_classifier, "version": base.load(key["generator"]).VERSION, "generator": settings}
 
 
 def row(key: dict, settings: dict, runs: list[dict]) -> dict:

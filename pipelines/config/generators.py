@@ -3,9 +3,10 @@
 A new generator is a class here and its line in `Synthesis`.
 """
 
+import operator
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.config.data import Augmentation
@@ -159,7 +160,8 @@ class DpMoments(Block):
     first_share: Part
     inflation: Factor = 1.0
     contrast: Factor = 1.0
-    mirror: bool = False
+    # left out where it changes nothing, for ledgers and stored figures know settings by what is written
+    mirror: bool = Field(default=False, exclude_if=operator.not_)
     low_epsilon: LowEpsilon | None = None
 
 

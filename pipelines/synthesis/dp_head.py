@@ -46,7 +46,6 @@ IDENTITY = Identity(
     neutral={
         "settings.inflation": 1.0,
         "settings.contrast": 1.0,
-        "settings.mirror": False,
         "settings.low_epsilon": None,
         "settings.momentum": 0.0,
         "settings.averaging": 0.0,

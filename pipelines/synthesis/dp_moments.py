@@ -59,7 +59,7 @@ IDENTITY = Identity(
     ),
     # the plan's settings hold what follows from it
     free=frozenset({"settings.low_epsilon"}),
-    neutral={"settings.inflation": 1.0, "settings.contrast": 1.0, "settings.mirror": False},
+    neutral={"settings.inflation": 1.0, "settings.contrast": 1.0},
 )
 
 

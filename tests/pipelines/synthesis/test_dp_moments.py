@@ -221,6 +221,19 @@ def test_a_mirror_changes_the_sign_of_the_second_part_alone(records, space, mome
     assert list(all_of_them) == list(range(u.shape[1]))
 
 
+def test_a_plan_and_its_statement_name_mirror_only_where_it_is_asked_for(
+    small_space, moments_settings
+):
+    """What was released and measured before this setting existed stays the same release."""
+    named = []
+    for mirror in (False, True):
+        details = dp_moments.plan(
+            moments_settings(mirror=mirror), BUDGET, small_space
+        ).statement.details
+        named.append(details["settings"].get("mirror"))
+    assert named == [None, True]
+
+
 def test_without_noise_mirror_is_the_fit_to_records_and_their_mirror_images(
     records, space, moments_settings
 ):
