@@ -98,7 +98,15 @@ def score(params: config.Params, case: Case, epsilon: float, seed: int, images: 
 def synthetic(
     params: config.Params, case: Case, epsilon: float, seed: int, records: Images
 ) -> Images:
-    """Returns what a case's clients release of their records."""
+    """Returns what a case's clients release of their records.
+
+    Args:
+        params: The parameters of params.yaml.
+        case: What is tried.
+        epsilon: The budget of each client.
+        seed: Seed of the images.
+        records: The records of all clients.
+    """
     settings = settings_of(params, case)
     budget = Budget(epsilon, params.privacy.delta)
     space = release.public_space(params.profiles[case.dataset], len(records))
@@ -113,7 +121,15 @@ def synthetic(
 
 
 def add(params: config.Params, name: str, epsilon: float, seed: int, images: Images) -> None:
-    """Measures a cell and stores it, unless it is stored under the same settings."""
+    """Measures a cell and stores it, unless it is stored under the same settings.
+
+    Args:
+        params: The parameters of params.yaml.
+        name: A key of CASES.
+        epsilon: The budget of each client.
+        seed: Seed of the cell.
+        images: The training images of the data set.
+    """
     case = CASES[name]
     warps = augmentation_of(params, case)
     settings = {

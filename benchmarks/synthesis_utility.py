@@ -140,7 +140,13 @@ def taught(
 
 
 def training(params: config.Params, dataset: str, augmentation: Augmentation | None) -> dict:
-    """Returns all that the training of the classifier depends on but the seed and the images."""
+    """Returns all that the training of the classifier depends on but the seed and the images.
+
+    Args:
+        params: The parameters of params.yaml.
+        dataset: Name of the data set.
+        augmentation: The warps in training.
+    """
     warps = augmentation.model_dump() if augmentation else None
     network = _network(params, dataset)
     return {"images": IMAGES, **RECIPE, "classifier": network, "augmentation": warps}

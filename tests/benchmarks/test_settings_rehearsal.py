@@ -21,7 +21,8 @@ def images() -> Images:
 @pytest.mark.parametrize("clients", [1, 4])
 def test_no_client_shares_a_record_with_the_fold(monkeypatch, images, clients):
     seen = {"clients": []}
-    alone, together = dp_moments.fit, joint_sums.fitted
+    alone = dp_moments.fit
+    together = joint_sums.fitted
     scores = settings_rehearsal.scores
 
     def fit(records, plan, *others):
