@@ -9,6 +9,7 @@ EPSILON_COLUMNS = (
     "tstr_accuracy_global",
     "accuracy_before",
     "accuracy_after",
+    "trust",
 )
 
 

@@ -168,7 +168,8 @@ def prices(summary: dict) -> dict:
     the mean over clients with that epsilon, and their range.
 
     Returns:
-        {"rows": [{"generator", "epsilon", "delta", "clients", "weak"}], "scores": a column}.
+        {"rows": [{"generator", "epsilon", "delta", "clients", "weak", "trust"}], "scores": a
+        column}. `trust` says whether an epsilon holds only while some others are honest.
     """
     groups = {}
     for client, entry in summary["clients"].items():
@@ -192,6 +193,7 @@ def prices(summary: dict) -> dict:
                 "delta": delta,
                 "clients": [client for client, _ in members],
                 "weak": any(release["weak"] for _, release in members),
+                "trust": any(release["trust"] for _, release in members),
             }
         )
     return {"rows": rows, "scores": dot_plot.column(figures, form=".3f", zero=False)}

@@ -25,7 +25,9 @@ def test_each_epsilon_has_delta_unit_relation_and_accountant(run):
 
 def test_whom_a_release_trusts_stands_beside_its_accountant(run):
     sentence = "This bound holds while at most 1 of the 2 clients put what they know together."
+    shared = "noise shared: whom it trusts stands under Privacy details"
     assert sentence not in run.source() + run.client_source("a")
+    assert shared not in run.source()
     card = paths.synthetic("digits", "a", "dp_moments") / "card.json"
     run.edit(card, lambda content: content["privacy"].update(trust=sentence))
     results = paths.personal("digits", "dp_moments") / "pppfl-dp_moments/results.json"
@@ -35,6 +37,8 @@ def test_whom_a_release_trusts_stands_beside_its_accountant(run):
     assert details.count(sentence) == 3
     assert run.client_source("a").count(sentence) == 2
     assert sentence not in run.client_source("b")
+    # each epsilon elsewhere says where it stands: of client, method and picture, and what it bought
+    assert Page(run.source()).text.count(shared) == 4
 
 
 def test_the_total_is_on_the_page(run):

@@ -31,7 +31,7 @@ def test_epsilon_has_a_row_per_client_and_generator(run):
         ("b", "dp_moments"),
     ]
     columns = ["dataset", "client", "generator", "epsilon", "tstr_accuracy", "tstr_accuracy_global"]
-    assert list(rows[0]) == [*columns, "accuracy_before", "accuracy_after"]
+    assert list(rows[0]) == [*columns, "accuracy_before", "accuracy_after", "trust"]
     assert (rows[3]["epsilon"], rows[3]["accuracy_before"]) == (3.0, 0.4)
 
 
