@@ -305,7 +305,9 @@ class Checks:
             held_out = params.training(dataset, "new_clients").held_out
             if held_out:
                 rule = f"[] with {name}, whose sets hold what those clients' records say, too"
-                raise self._mistake("new_clients.held_out", held_out, rule)
+                where = f"new_clients (profile {dataset}).held_out"
+                file = self.file(params.written(dataset, "new_clients", "held_out"))
+                raise mistake(where, held_out, rule, file)
 
     def _roster(self, generator: str) -> None:
         """Checks who makes a joint release over a network.

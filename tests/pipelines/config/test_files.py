@@ -197,6 +197,19 @@ def test_a_missing_file_is_one_sentence(folder):
     assert refused(folder) == said
 
 
+@pytest.mark.parametrize("of_profile", [False, True])
+def test_newcomers_beside_a_joint_release_are_refused_where_they_are_named(folder, of_profile):
+    whole = parameter_files.read(folder)
+    whole["synthesis"]["generators"] = ["joint_moments"]
+    whole["new_clients"]["held_out"] = [] if of_profile else ["c0"]
+    if of_profile:
+        whole["profiles"]["digits"]["training"]["new_clients"] = {"held_out": ["c0"]}
+    parameter_files.write(folder, whole)
+    said = refused(folder)
+    assert said.startswith("The 'held_out' parameter of new_clients (profile digits) must be []")
+    assert said.endswith(f"({'profiles/digits.yaml' if of_profile else 'params.yaml'})")
+
+
 BASES = {
     "fedprox": ("{base: fedavgg, mu: 0.1}", "must be another block, of fedavg"),
     "fednova": ("{base: }", "must be another block, of fedavg"),
