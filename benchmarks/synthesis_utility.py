@@ -4,8 +4,8 @@
     python -m benchmarks.synthesis_utility --generators dp_moments --datasets mnist --epsilons 1 --sizes 12000
 
 A client is an IID sample of the training images; 60,000 is all of them. The classifier, its
-schedule and the number of images are constants below, and CIFAR-10 has a network of its own there.
-The last iterate is tested once, on the whole test set. Each seed draws its own client, noise
+schedule and the number of images are constants below, and CIFAR-10 has a small network
+(`common.NETWORKS`). The last iterate is tested once, on the whole test set. Each seed draws its own client, noise
 (operating system), images and classifier.
 
 `itself` is the accuracy of the classifier that some generators release beside their images. `real`
@@ -50,8 +50,6 @@ NAME = "synthesis_utility"
 IMAGES = 20_000
 # These are 1,256 steps of Adam.
 RECIPE = {"epochs": 8, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
-# {data set: the network, if not its profile's}. ResNet-18 on these images takes four hours of a core.
-NETWORKS = {"cifar10": "cnn"}
 HIDDEN = ("settings", "runs")
 # These have no privacy at any epsilon. Theirs is stored as none.
 NOT_PRIVATE = ("real", "gan")
@@ -133,8 +131,7 @@ def taught(
         seed: Seed of the weights and of the order.
         augmentation: The warps in training.
     """
-    profile = params.profiles[dataset].model_copy(update={"classifier": _network(params, dataset)})
-    model = classifier.new(profile, seed, device(params.device))
+    model = classifier.new(params.profiles[dataset], seed, device(params.device))
     classifier.fit(model, images, seed=seed, augmentation=augmentation, **RECIPE)
     return model
 
@@ -148,12 +145,8 @@ def training(params: config.Params, dataset: str, augmentation: Augmentation | N
         augmentation: The warps in training.
     """
     warps = augmentation.model_dump() if augmentation else None
-    network = _network(params, dataset)
+    network = params.profiles[dataset].classifier
     return {"images": IMAGES, **RECIPE, "classifier": network, "augmentation": warps}
-
-
-def _network(params: config.Params, dataset: str) -> str:
-    return NETWORKS.get(dataset, params.profiles[dataset].classifier)
 
 
 def client(key: dict, seed: int, train: Images) -> Images:
@@ -297,7 +290,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
-    params = config.load()
+    params = common.parameters()
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
