@@ -105,7 +105,10 @@ def scores(plan: Plan, runs: int, noise: Noise, *, with_canary: bool) -> Scores:
     shards = worlds_of(plan)
     sums = [_first(shard, plan) for shard in shards]
     first = many_draws.draws(sums[with_canary], runs, sigma=sigma1, scale=scale, noise=noise)
-    means = [dp_moments_estimates.estimate_means(release, plan.settings)[0] for release in first]
+    parts = dp_moments_sums.parts_of(plan.settings, plan.space)
+    means = []
+    for release in first:
+        means.append(dp_moments_estimates.estimate_means(release, plan.settings, parts)[0])
     seconds = []
     for shard in shards:
         seconds.append(np.stack([_second(shard, mean, plan) for mean in means]))
