@@ -255,7 +255,7 @@ def test_a_client_that_is_held_out_has_no_part_in_a_joint_release():
     content = joint()
     content["new_clients"]["held_out"] = ["c1"]
     (line,) = mistakes(content)
-    assert "The 'held_out' parameter of new_clients must be [] with joint_moments" in line
+    assert "The 'held_out' parameter of new_clients (profile digits) must be []" in line
 
 
 def test_a_joint_release_is_made_in_one_process():
