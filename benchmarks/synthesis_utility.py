@@ -5,8 +5,8 @@
 
 A client is an IID sample of the training images; 60,000 is all of them. The classifier, its
 schedule and the number of images are constants below, and CIFAR-10 has a small network
-(`common.NETWORKS`). The last iterate is tested once, on the whole test set. Each seed draws its own client, noise
-(operating system), images and classifier.
+(`common.NETWORKS`). The last iterate is tested once, on the whole test set. Each seed draws its own
+client, noise (operating system), images and classifier.
 
 `itself` is the accuracy of the classifier that some generators release beside their images. `real`
 trains on the records themselves without privacy and gives the upper bound. `gan` has no privacy

@@ -33,8 +33,9 @@ def staged_apart(root: Path) -> Iterator[tuple[str, bytes]]:
     and submodules have no content of their own.
     """
     # unlike `diff-files`, it reads a file whose times alone have changed, as in a copy of a checkout
-    differ = ("-c", "diff.autoRefreshIndex=true", "diff", "--name-only", "--no-relative", "-z")
-    apart = set(_names(_output(root, *differ)))
+    differ = ("-c", "diff.autoRefreshIndex=true", "diff", "--no-renames", "--no-ext-diff")
+    names = _output(root, *differ, "--name-only", "--no-relative", "-z")
+    apart = set(_names(names))
     if not apart:
         return
     for entry in _names(_output(root, "ls-files", "-z", "--stage")):

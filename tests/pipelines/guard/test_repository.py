@@ -62,6 +62,18 @@ def test_a_copy_of_a_checkout_whose_files_have_other_times_has_nothing_staged_ap
     assert dict(repository.staged_apart(copy.path)) == {"changed": b"changed"}
 
 
+def test_a_staged_file_that_looks_renamed_is_still_given(small):
+    """Git would show the new name alone, and the content in its index would be searched by nobody."""
+    lines = [f"line {number}" for number in range(20)]
+    (small.path / "before").write_text("\n".join(["secret", *lines]))
+    small.git("add", "-A")
+    (small.path / "before").unlink()
+    (small.path / "after").write_text("\n".join(lines))
+    small.git("add", "-N", "after")
+    given = dict(repository.staged_apart(small.path))
+    assert given["before"].startswith(b"secret")
+
+
 def test_links_submodules_and_names_that_are_only_announced_have_no_content_of_their_own(small):
     write(small, "announced", "inner/file")
     (small.path / "link").symlink_to("announced")
