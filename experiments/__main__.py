@@ -7,11 +7,12 @@ The two studies are `roads` and `newcomers`. Each experiment is one command:
 
     python -m experiments compare workspace NAME    (scores of your own runs, side by side)
 
-Each run of an experiment is one `dvc exp run` in the workspace, one after the other. The stages of
-a run are made side by side, as by `make repro`. A table of 28x28 images takes many hours. When a
-run is done, its figures are stored in experiments/results. Only runs that are missing there, or
-that were measured under other parameters, run again. After a change of code, remove the
-experiment's file there.
+Each run of an experiment is one `dvc exp run` in the workspace, one after the other. In most
+experiments it measures one method, and DVC makes once what all of them need. The stages of a run
+are made side by side, as by `make repro`. A table of 28x28 images takes many hours. When a run is
+done, its figures are stored in experiments/results. Only runs that are missing there, or that were
+measured under other parameters, run again. After a change of code, remove the experiment's file
+there.
 
 Then NAME.csv, NAME.md and NAME.png are written from all runs stored under today's parameters.
 Figure 3 is the picture of Table V. The parameter files must be committed; they are restored after
@@ -30,7 +31,7 @@ import sys
 from tqdm import tqdm
 
 from experiments import catalogue, compare, parameters, runner, store
-from experiments.plans import PRIVATE, STORES, Request
+from experiments.plans import MEASURED, PRIVATE, STORES, Request
 from experiments.summaries import by
 from pipelines import config
 from pipelines.config.dp import DP_BASELINES
@@ -63,6 +64,7 @@ def main() -> None:
             clients=tuple(params.clients),
             images=given.images,
             generators=tuple(name for name in PRIVATE if name in given.generators),
+            methods=tuple(given.methods),
         )
         runner.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, request, params)
@@ -131,6 +133,13 @@ def _parser() -> argparse.ArgumentParser:
         default=list(PRIVATE),
         choices=PRIVATE,
         help="of table2, 4, 5 and figure2, 4",
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        choices=MEASURED,
+        help="of table2, 3, 4, figure4, roads and newcomers; all when not given",
     )
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
     parser.add_argument(

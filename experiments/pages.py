@@ -172,7 +172,6 @@ STABILISERS = [
 ]
 NEWCOMERS = [
     ("labels", lambda row: str(row["labels"])),
-    ("rounds", lambda row: str(row["rounds"])),
     ("model handed out", lambda row: f"`{row['method']}`"),
     CELLS,
     figure("own test part", "accuracy"),

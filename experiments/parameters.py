@@ -21,11 +21,12 @@ APART = (
     "datasets",
     "prepare.root",
     "prepare.public_fraction",
+    "baselines.algorithms",
     "dp_baselines.algorithms",
-    "meta.rounds",
-    "baselines.fedmeta.rounds",
-    "baselines.fedavg.rounds",
 )
+# Every method's clients are scored after both: by default they take the mean with the model that
+# they trained alone.
+AT_HOME = ("fine_tune", "local")
 # The figures that these settings of a method add stand in no table.
 UNSEEN = {"shared_every"}
 # The figures of a run depend on these fields of its data set's profile.
@@ -103,7 +104,7 @@ def _blocks(params: Params, run: Run) -> dict:
         "partition": params.partition.model_dump(),
         "test_fraction": params.prepare.test_fraction,
         "profile": {field: profile[field] for field in PROFILE},
-        "training": _trainings(params, run, ["meta", "fine_tune", *_baselines(run)]),
+        "training": _trainings(params, run, ["meta", *AT_HOME, *_baselines(run)]),
         "generators": {},
         "versions": {},
         "quality": params.quality.model_dump() if run.fidelity else None,

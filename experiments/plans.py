@@ -31,18 +31,14 @@ OTHERS = ("pooled", "single")
 BESIDE = ("fedavg", "pooled", "local", "random_init")
 # Fraction of the training images for the noisy algorithms that look at public ones.
 PUBLIC = 0.05
-# Rounds of the shared training: the paper's, and as many as it takes (benchmarks/outer_loop.py).
-NEWCOMERS = {
-    "newcomers": 30,
-    "newcomers 300 rounds": 300,
-}
-# Models that newcomers start from, by rounds. The others are compared with the last one.
-HANDED_OUT = {
-    30: ("pppfl", "fedmeta", "fedavg", "pooled", "random_init"),
-    300: ("pppfl", "fedavg", "pooled", "random_init"),
-}
+# How many clients are held out in the study of newcomers: the first ones of params.yaml.
+NEWCOMERS = 3
+# Models that newcomers start from. The others are compared with the last one.
+HANDED_OUT = ("pppfl", "fedmeta", "fedavg", "pooled", "random_init")
 # None of these depends on a generator.
 BOUNDS = ("local", "random_init", "fedavg_real", "pppfl_real")
+# What a plan with a run per method may be asked for.
+MEASURED = ("pppfl", *FEDERATED, *OTHERS, *BOUNDS, *DP_BASELINES)
 GROUPS = {
     "1-5": (1.0, 2.0, 3.0, 4.0, 5.0),
     "6-10": (6.0, 7.0, 8.0, 9.0, 10.0),
@@ -67,6 +63,8 @@ class Request:
         clients: Names of the clients in params.yaml.
         images: Folder of raw files; None for the one that params.yaml names.
         generators: Those of PRIVATE whose images are learnt from, if a plan has them all.
+        methods: PPPFL and the algorithms to measure, where a plan has a run for each; none means
+            all of the plan's.
     """
 
     datasets: tuple[str, ...]
@@ -74,6 +72,7 @@ class Request:
     clients: tuple[str, ...]
     images: str | None = None
     generators: tuple[str, ...] = PRIVATE
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class Run:
 
 
 def table2(request: Request) -> Iterator[Run]:
-    """Yields every method at the paper's setting, on images of each private generator.
+    """Yields a run per method at the paper's setting, on images of each private generator.
 
     The bounds read no images, so they run with the first generator only.
     """
@@ -125,7 +124,7 @@ def table2(request: Request) -> Iterator[Run]:
 
 
 def table3(request: Request) -> Iterator[Run]:
-    """Yields every method at the paper's setting, on images of a GAN without privacy."""
+    """Yields a run per method at the paper's setting, on images of a GAN without privacy."""
     yield from _all_methods(request, "gan", (*FEDERATED, *OTHERS, "local", "random_init"))
 
 
@@ -147,7 +146,7 @@ def table5(request: Request) -> Iterator[Run]:
                 of_images(generator, group),
                 overrides,
                 targets=(_fine_tune(dataset, generator), *checks),
-                methods=_reported(generator),
+                methods=(f"pppfl/{generator}",),
                 fidelity=True,
             )
 
@@ -164,51 +163,47 @@ def figure2(request: Request) -> Iterator[Run]:
                 of_images(generator, name),
                 overrides,
                 targets=(_fine_tune(dataset, generator),),
-                methods=_reported(generator),
+                methods=(f"pppfl/{generator}",),
                 rounds=True,
             )
 
 
 def roads(request: Request) -> Iterator[Run]:
-    """Yields PPPFL and its images beside federated noisy training, from equal budgets."""
-    generator = PRIVATE[0]
-    for dataset, seed in _cells(request):
-        overrides = _setting(request, dataset, seed, generator)
-        overrides |= {
-            "prepare.public_fraction": PUBLIC,
-            "dp_baselines.algorithms": list(DP_BASELINES),
-            "baselines.algorithms": list(BESIDE),
-            "fine_tune.every": None,
-        }
-        targets = (
-            _fine_tune(dataset, generator),
-            *_targets("train_baseline", dataset, BESIDE),
-            *_targets("train_dp_baseline", dataset, DP_BASELINES),
-        )
-        reported = (*_reported(generator, BESIDE), *DP_BASELINES)
-        yield Run(dataset, seed, "roads", overrides, targets, reported)
+    """Yields a run per method: PPPFL and its images beside federated noisy training.
 
-
-def newcomers(request: Request) -> Iterator[Run]:
-    """Yields runs in which each held-out client adapts a model of the others' images.
-
-    It has few labels of its own.
+    Every method has the same budgets.
     """
     generator = PRIVATE[0]
-    for variant, rounds in NEWCOMERS.items():
-        for dataset, seed in _cells(request):
-            overrides = _setting(request, dataset, seed, generator)
-            overrides |= {
-                "meta.rounds": rounds,
-                "baselines.fedmeta.rounds": rounds,
-                "baselines.fedavg.rounds": rounds,
-                "new_clients.algorithms": list(HANDED_OUT[rounds]),
-            }
+    for dataset, seed in _cells(request):
+        setting = _setting(request, dataset, seed, generator)
+        setting |= {"prepare.public_fraction": PUBLIC, "fine_tune.every": None}
+        yield from _by_method(request, dataset, seed, generator, setting, BESIDE)
+        for algorithm in _asked(request, DP_BASELINES):
             yield Run(
                 dataset,
                 seed,
-                variant,
-                overrides,
+                algorithm,
+                {**setting, "dp_baselines.algorithms": [algorithm]},
+                targets=(f"train_dp_baseline@{dataset}-{algorithm}",),
+                methods=(algorithm,),
+            )
+
+
+def newcomers(request: Request) -> Iterator[Run]:
+    """Yields a run per model that each held-out client adapts. The others' images made it.
+
+    The client has few labels of its own.
+    """
+    generator = PRIVATE[0]
+    for dataset, seed in _cells(request):
+        setting = _setting(request, dataset, seed, generator)
+        setting["new_clients.held_out"] = list(request.clients[:NEWCOMERS])
+        for algorithm in _asked(request, HANDED_OUT):
+            yield Run(
+                dataset,
+                seed,
+                of_images(generator, algorithm),
+                {**setting, "new_clients.algorithms": [algorithm]},
                 targets=(f"new_clients@{dataset}-{generator}",),
                 methods=(),
                 newcomers=True,
@@ -238,17 +233,43 @@ STORES: dict[str, Callable[[Request], Iterator[Run]]] = {
 def _all_methods(request: Request, generator: str, algorithms: tuple[str, ...]) -> Iterator[Run]:
     """Yields PPPFL and the algorithms at the paper's setting, on images of one generator."""
     for dataset, seed in _cells(request):
-        overrides = _setting(request, dataset, seed, generator)
-        overrides["baselines.algorithms"] = list(algorithms)
-        baselines = _targets("train_baseline", dataset, algorithms)
+        setting = _setting(request, dataset, seed, generator)
+        yield from _by_method(request, dataset, seed, generator, setting, algorithms)
+
+
+def _by_method(
+    request: Request,
+    dataset: str,
+    seed: int,
+    generator: str,
+    setting: dict[str, object],
+    algorithms: tuple[str, ...],
+) -> Iterator[Run]:
+    """Yields PPPFL's run and one for each algorithm. What they share, DVC makes once."""
+    if _asked(request, ("pppfl",)):
         yield Run(
             dataset,
             seed,
-            generator,
-            overrides,
-            targets=(_fine_tune(dataset, generator), *baselines),
-            methods=_reported(generator, algorithms),
+            of_images(generator, "pppfl"),
+            {**setting, "baselines.algorithms": []},
+            targets=(_fine_tune(dataset, generator),),
+            methods=(f"pppfl/{generator}",),
         )
+    for algorithm in _asked(request, algorithms):
+        reads_images = algorithm not in BOUNDS
+        yield Run(
+            dataset,
+            seed,
+            of_images(generator, algorithm) if reads_images else algorithm,
+            {**setting, "baselines.algorithms": [algorithm]},
+            targets=(f"train_baseline@{dataset}-{algorithm}",),
+            methods=tuple(methods.reported(algorithm, [generator])),
+        )
+
+
+def _asked(request: Request, names: Iterable[str]) -> list[str]:
+    """Returns those of some methods that the command line wants measured."""
+    return [name for name in names if not request.methods or name in request.methods]
 
 
 def _cells(request: Request) -> Iterator[tuple[str, int]]:
@@ -302,11 +323,3 @@ def _targets(stage: str, dataset: str, names: Iterable[str], end: str = "") -> l
 def _fine_tune(dataset: str, generator: str) -> str:
     """Returns the stage cell that PPPFL ends with."""
     return f"fine_tune@{dataset}-{generator}"
-
-
-def _reported(generator: str, algorithms: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns the methods' names in the results, PPPFL first."""
-    names = [f"pppfl/{generator}"]
-    for algorithm in algorithms:
-        names += methods.reported(algorithm, [generator])
-    return tuple(names)

@@ -104,10 +104,10 @@ def stabilisers(table: list[dict], rows: list[dict]) -> Figure:
 
 
 def newcomers(table: list[dict], rows: list[dict]) -> Figure:
-    """Draws accuracy against labels, a panel per data set and number of rounds."""
+    """Draws accuracy against labels, a panel per data set."""
     panels = {}
     for row in table:
-        panel = panels.setdefault(f"{row['dataset']}, {row['rounds']} rounds", {})
+        panel = panels.setdefault(row["dataset"], {})
         line = panel.setdefault(row["method"], {})
         line[row["labels"]] = {"accuracy": row["accuracy"], "low": None, "high": None}
     return new_clients_plot.new_clients(panels, title="{}")

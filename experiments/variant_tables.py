@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from experiments import paper_figures
 from experiments.paper_figures import beside
-from experiments.plans import GROUPS, NEWCOMERS, STABILISERS, of_images
+from experiments.plans import GROUPS, HANDED_OUT, STABILISERS, of_images
 from experiments.summaries import (
     Cells,
     ahead,
@@ -87,20 +87,17 @@ def variants_of(rows: list[dict], generator: str, names: Iterable[str]) -> dict[
 
 
 def newcomers(rows: list[dict]) -> list[dict]:
-    """Returns a row per number of labels, rounds and model handed out.
+    """Returns a row per number of labels and model handed out.
 
-    Differences are to an untrained model, and PPPFL's to each, after the same number of rounds.
+    Differences are to an untrained model, and PPPFL's to each.
     """
     table = []
     for dataset, runs in by(rows, "dataset").items():
-        variants = by(runs, "variant")
         counts = set()
         for run in runs:
             counts.update(cell["labels"] for cell in run["newcomers"]["cells"])
         for labels in sorted(counts):
-            for variant, rounds in NEWCOMERS.items():
-                if variant in variants:
-                    table += _handed_out(dataset, labels, rounds, variants[variant])
+            table += _handed_out(dataset, labels, runs)
     return table
 
 
@@ -125,18 +122,21 @@ def _group(
     return row | {"published_inception_score": inception_score, "published_fid": fid}
 
 
-def _handed_out(dataset: str, labels: int, rounds: int, rows: list[dict]) -> list[dict]:
-    """Returns a row per model that newcomers were handed, after one number of rounds."""
+def _handed_out(dataset: str, labels: int, rows: list[dict]) -> list[dict]:
+    """Returns a row per model that newcomers were handed."""
     table = []
+    algorithms = set()
+    for row in rows:
+        algorithms.update(row["newcomers"]["algorithms"])
     ours = newcomers_cells(rows, "pppfl", labels, "accuracy")
     untrained = newcomers_cells(rows, "random_init", labels, "accuracy")
-    for method in dict.fromkeys(name for row in rows for name in row["newcomers"]["algorithms"]):
+    for method in filter(algorithms.__contains__, HANDED_OUT):
         accuracy = newcomers_cells(rows, method, labels, "accuracy")
         everywhere = newcomers_cells(rows, method, labels, "global_accuracy")
         names = (dataset, method, str(labels))
         gain = None if method == "random_init" else paired(accuracy, untrained, *names)
         lead = None if method == "pppfl" else paired(ours, accuracy, *names, "pppfl")
-        row = {"dataset": dataset, "labels": labels, "rounds": rounds, "method": method}
+        row = {"dataset": dataset, "labels": labels, "method": method}
         row |= {"cells": len(accuracy), "accuracy": mean(accuracy)}
         row["generator"] = rows[0]["newcomers"]["generator"]
         row["global_accuracy"] = mean(everywhere)

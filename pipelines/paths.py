@@ -16,6 +16,8 @@ SCRATCH = Path(".scratch")
 RAW = Path("raw")
 REPORTS = Path("reports")
 SCORES = Path("scores")
+BASELINES = Path("models/private/baselines")
+DP_BASELINES = Path("models/private/dp_baselines")
 AUDIT = SCRATCH / "audit"
 LEDGERS = ledger_folder.VARIABLE
 # stands where the names of other shared models have a generator
@@ -147,12 +149,17 @@ def alone(dataset: str) -> Path:
 
 def baseline(dataset: str, algorithm: str) -> Path:
     """Returns the private folder of a baseline's results."""
-    return Path("models/private/baselines") / dataset / algorithm
+    return BASELINES / dataset / algorithm
+
+
+def about_baselines(dataset: str) -> list[Path]:
+    """Returns the private folders that stand among the baselines' also where none is listed."""
+    return [folder / dataset / "about" for folder in (BASELINES, DP_BASELINES)]
 
 
 def dp_baseline(dataset: str, algorithm: str) -> Path:
     """Returns the private folder of the results of noisy federated training."""
-    return Path("models/private/dp_baselines") / dataset / algorithm
+    return DP_BASELINES / dataset / algorithm
 
 
 def new_clients(dataset: str, generator: str) -> Path:

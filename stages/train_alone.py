@@ -9,8 +9,10 @@ from pipelines.datasets import shards
 from pipelines.datasets.salting import add_salt_file
 from pipelines.federation.core.task import of_clients
 from pipelines.federation.home import alone
-from pipelines.files import new_folder
+from pipelines.files import new_folder, write_text
 from stages.cli import main
+
+ABOUT = "Beside this folder lies one with the results of each method that the parameters list.\n"
 
 
 def run(params: Params, dataset: str) -> None:
@@ -34,6 +36,11 @@ def run(params: Params, dataset: str) -> None:
     with new_folder(paths.alone(dataset)) as folder:
         alone.write(folder, models, seconds)
         add_salt_file(folder, dataset, "all-clients")
+    for place in paths.about_baselines(dataset):
+        # the report depends on these folders' parents, which DVC wants also without any method
+        with new_folder(place) as folder:
+            write_text(folder / "about.txt", ABOUT)
+            add_salt_file(folder, dataset, "all-clients")
     if models:
         print(f"{dataset}: {len(models)} clients trained alone in {seconds:.1f} s")
     else:

@@ -104,6 +104,19 @@ def test_one_clients_epsilon_reruns_its_generators_and_what_follows_and_going_ba
     assert built.repro() == []
 
 
+def test_no_method_need_run_beside_pppfl(built):
+    def nothing_beside(params):
+        for block in ("baselines", "dp_baselines"):
+            params[block]["algorithms"] = []
+
+    built.edit(nothing_beside)
+    for name in ("baselines", "dp_baselines"):
+        shutil.rmtree(built.path / "models/private" / name)
+    assert built.repro() == ["report", "scores@own"]
+    summary = json.loads((built.path / "reports/own/summary.json").read_text())
+    assert set(summary["methods"]) == {"pppfl/datalens", "pppfl/dp_moments"}
+
+
 @pytest.mark.slow
 def test_changing_meta_reruns_no_generator(built):
     built.edit(lambda params: params["meta"].update(inner_steps=2))

@@ -275,12 +275,14 @@ class Checks:
             claimed |= set(sites)
 
     def lists(self) -> None:
-        """Checks the lists of what runs: none is empty, and no name stands twice."""
+        """Checks the lists of what runs: no name stands twice, and only methods may be none."""
         params = self.params
-        lists = {
+        never_empty = {
             "datasets": params.datasets,
             "partition.clients": params.partition.clients,
             "synthesis.generators": params.synthesis.generators,
+        }
+        methods = {
             "baselines.algorithms": params.baselines.algorithms,
             "dp_baselines.algorithms": params.dp_baselines.algorithms,
         }
@@ -288,9 +290,12 @@ class Checks:
             if name not in BASELINES:
                 rule = f"a list of {', '.join(BASELINES)}"
                 raise self._mistake("baselines.algorithms", name, rule)
-        for where, names in lists.items():
+        for where, names in never_empty.items():
             if not names or len(set(names)) < len(names):
                 raise self._mistake(where, names, "a list of at least one name, none twice")
+        for where, names in methods.items():
+            if len(set(names)) < len(names):
+                raise self._mistake(where, names, "a list of names, none twice")
 
     def joint(self) -> None:
         """Checks what a release of several clients together needs."""

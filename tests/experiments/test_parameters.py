@@ -54,7 +54,10 @@ def test_values_in_hydras_grammar():
     ("changed", "same"),
     [
         ({"meta.rounds": 31}, False),
-        ({"baselines.scaffold.local_epochs": 3}, False),
+        ({"baselines.scaffold.local_epochs": 3}, True),
+        ({"baselines.fedavg.local_epochs": 3}, False),
+        ({"baselines.local.epochs": 3}, True),  # MNIST's profile has its own
+        ({"profiles.mnist.training.local.epochs": 3}, False),  # clients take the mean with it
         ({"synthesis.dp_moments.clip": 5.0}, True),  # MNIST's profile has its own
         ({"synthesis.datalens.teachers": 5}, False),
         ({"profiles.mnist.images": 5}, False),
@@ -73,7 +76,7 @@ def test_settings_hold_what_a_figure_depends_on(params, asked, changed, same):
     run = next(
         run
         for run in STORES["table2"](asked)
-        if (run.dataset, run.variant) == ("mnist", "datalens")
+        if (run.dataset, run.variant) == ("mnist", "fedavg, datalens")
     )
     other = parameters.resolved(params, changed)
     assert (parameters.settings(params, run) == parameters.settings(other, run)) == same
@@ -91,7 +94,8 @@ def test_settings_hold_the_generators_version(params, asked, monkeypatch):
 def test_settings_of_noisy_training_hold_its_mechanisms_version(params, asked, monkeypatch):
     from pipelines.federation.algorithms import dpsgd
 
-    noisy, plain = next(iter(STORES["roads"](asked))), next(iter(STORES["table2"](asked)))
+    noisy = next(run for run in STORES["roads"](asked) if run.variant == "dpsgd")
+    plain = next(iter(STORES["table2"](asked)))
     before = [parameters.settings(params, run) for run in (noisy, plain)]
     monkeypatch.setattr(dpsgd, "VERSION", dpsgd.VERSION + 1)
     after = [parameters.settings(params, run) for run in (noisy, plain)]

@@ -16,8 +16,20 @@ from project import ROOT
 from ruamel.yaml import YAML
 
 from experiments import parameters
-from experiments.plans import BOUNDS, GROUPS, NEWCOMERS, PRIVATE, STORES, Request, Run, of_images
-from pipelines import config, methods
+from experiments.plans import (
+    BOUNDS,
+    FEDERATED,
+    GROUPS,
+    HANDED_OUT,
+    MEASURED,
+    OTHERS,
+    PRIVATE,
+    STORES,
+    Request,
+    Run,
+    of_images,
+)
+from pipelines import config
 from pipelines.reporting import collect
 
 STAGES = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -104,17 +116,36 @@ def test_the_papers_setting(store, asked, params):
             assert own.training(run.dataset, name).rounds == 30, name
 
 
-def test_all_of_a_runs_baselines_are_its_targets_and_are_read(asked):
-    for run in STORES["table2"](asked):
-        algorithms = run.overrides["baselines.algorithms"]
-        targets = {
-            target.partition(f"@{run.dataset}-")[2]
-            for target in run.targets
-            if "baseline" in target
-        }
-        assert targets == set(algorithms)
+@pytest.mark.parametrize("store", ["table2", "table3", "roads"])
+def test_a_run_lists_the_baseline_that_it_trains_and_no_other(store, asked):
+    for run in STORES[store](asked):
+        for stage, key in (("train_baseline", "baselines"), ("train_dp_baseline", "dp_baselines")):
+            trained = [
+                target.partition(f"@{run.dataset}-")[2]
+                for target in run.targets
+                if target.startswith(f"{stage}@")
+            ]
+            if trained:
+                assert run.overrides[f"{key}.algorithms"] == trained
         read = {method.partition("/")[0] for method in run.methods}
-        assert read == {*algorithms, "pppfl", "own_synthetic", "best_single"} - {"single"}
+        assert read == {"own_synthetic", "best_single"} or len(read) == 1
+
+
+def test_the_runs_of_a_cell_measure_every_method_once(asked):
+    own = [run for run in STORES["table2"](asked) if (run.dataset, run.seed) == ("mnist", 1)]
+    read = [method for run in own for method in run.methods]
+    assert len(set(read)) == len(read)
+    expected = set(BOUNDS)
+    for name in ("pppfl", *FEDERATED, *set(OTHERS) - {"single"}, "own_synthetic", "best_single"):
+        expected |= {f"{name}/{generator}" for generator in PRIVATE}
+    assert set(read) == expected
+
+
+def test_some_methods_runs_are_those_of_the_whole_plan(asked):
+    for store in ("table2", "table3", "roads", "newcomers"):
+        whole = list(STORES[store](asked))
+        parts = [run for name in MEASURED for run in STORES[store](replace(asked, methods=(name,)))]
+        assert sorted(parts, key=str) == sorted(whole, key=str)
 
 
 def test_only_table3_has_the_gan_and_no_private_generator(asked):
@@ -169,14 +200,13 @@ def test_one_generators_runs_are_those_of_the_whole_plan(store, asked):
         )
 
 
-def test_newcomers_are_handed_models_of_thirty_rounds_and_of_ten_times_as_many(asked, params):
-    for run in STORES["newcomers"](asked):
-        own = parameters.resolved(params, run.overrides)
-        handed = [
-            own.training(run.dataset, methods.block(name)) for name in own.new_clients.algorithms
-        ]
-        rounds = {block.rounds for block in handed if getattr(block, "rounds", 0)}
-        assert rounds == {NEWCOMERS[run.variant]}
+def test_three_newcomers_are_handed_every_model_in_a_run_each(asked, params):
+    """Without a client that is held out, the stage would have nothing to do."""
+    assert params.new_clients.held_out == []
+    own = [run for run in STORES["newcomers"](asked) if (run.dataset, run.seed) == ("mnist", 0)]
+    resolved = [parameters.resolved(params, run.overrides).new_clients for run in own]
+    assert [study.algorithms for study in resolved] == [[name] for name in HANDED_OUT]
+    assert {tuple(study.held_out) for study in resolved} == {("c0", "c1", "c2")}
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -187,15 +217,19 @@ def test_names_are_unique_and_fit_for_a_git_reference(store, asked):
 
 
 def test_every_data_set_once_before_any_seed_twice(asked):
-    assert [run.seed for run in STORES["table2"](asked)] == 2 * [0, 0, 0, 1, 1, 1]
+    cells = [(run.seed, run.dataset) for run in STORES["table3"](asked)]
+    assert list(dict.fromkeys(cells)) == [
+        (seed, dataset) for seed in asked.seeds for dataset in asked.datasets
+    ]
 
 
 def test_what_reads_no_images_of_a_generator_runs_with_one_of_them(asked):
+    own = [run for run in STORES["table2"](asked) if (run.dataset, run.seed) == ("mnist", 0)]
     first, second = (
         {
             method
-            for run in STORES["table2"](asked)
-            if run.variant == generator
+            for run in own
+            if run.overrides["synthesis.generators"] == [generator]
             for method in run.methods
         }
         for generator in PRIVATE

@@ -5,6 +5,7 @@ say.
 import json
 
 import pytest
+from project import names_in
 
 from pipelines.config.dp import DP_BASELINES
 from pipelines.errors import UserError
@@ -102,4 +103,4 @@ def test_a_start_that_spends_all_and_images_too_few_are_sentences(within):
     within.edit(lambda params: params["dp_baselines"]["dpsgd"].update(clipping="const"))
     within.stage("prepare", "--dataset", "own")
     assert "profiles.own.public_fraction larger" in refused("dpsgd", clipping="proxy")
-    assert not (within.path / "models/private/dp_baselines").exists()
+    assert names_in(within.path / "models/private/dp_baselines/own") == {"about"}

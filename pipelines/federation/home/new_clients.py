@@ -1,10 +1,11 @@
 """Clients that took no part in the shared training: what its model is worth to them with few labels.
 
 Each held-out client in turn: every algorithm trains on the sets of the others alone. The new client
-labels a few records of its train part, takes a fixed number of full-batch Adam steps from the model
-that it is handed, and is tested. Nothing is selected, for a validation part would be more labels.
-`random_init` hands out an untrained model, so it is those few labels and nothing else: the bar. All of
-it is private: it is computed from the new client's own records.
+labels a few records of its train part, trains the model that it is handed by its recipe (`replay`,
+or `plain`: a fixed number of full-batch Adam steps), and is tested. Nothing is selected, for a
+validation part would be more labels. `random_init` hands out an untrained model and no images, so
+it is plain steps on those few labels and nothing else: the bar. All of it is private: it is
+computed from the new client's own records.
 """
 
 import time

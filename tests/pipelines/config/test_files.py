@@ -113,8 +113,8 @@ def test_a_block_in_a_file_where_it_does_not_belong_is_one_sentence(folder, file
     [
         (
             "params.yaml",
-            "baselines:\n  algorithms:               # what",
-            "baselines:\n  fedavg: {rounds: 3}\n  algorithms:               # what",
+            "training.yaml has all\n  algorithms:",
+            "training.yaml has all\n  fedavg: {rounds: 3}\n  algorithms:",
             "The 'fedavg' parameter of baselines belongs in settings/training.yaml",
         ),
         (

@@ -144,6 +144,9 @@ def test_on_a_public_data_set_it_is_refused():
             "'mu' parameter of fedavg (profile mnist)",
         ),
         (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
+        (("baselines", "algorithms"), ["local", "local"], "a list of names, none twice"),
+        (("dp_baselines", "algorithms"), ["dpsgd", "dpsgd"], "a list of names, none twice"),
+        (("synthesis", "generators"), [], "a list of at least one name, none twice"),
         (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
         (
             ("new_clients", "held_out"),
@@ -180,6 +183,14 @@ def test_on_a_public_data_set_it_is_refused():
 )
 def test_training_that_cannot_be_is_one_sentence(path, bad, said):
     assert said in mistakes(changed(path, bad))[0]
+
+
+def test_no_method_need_run_beside_pppfl():
+    content = shipped()
+    for block in ("baselines", "dp_baselines"):
+        content[block]["algorithms"] = []
+    params = load(content)
+    assert params.baselines.algorithms == params.dp_baselines.algorithms == []
 
 
 def test_a_single_client_cannot_be_held_out_and_need_not_be():
