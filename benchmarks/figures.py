@@ -30,6 +30,7 @@ PAGES = {
     "results.md.j2": Path("docs/results.md"),
     "joint.md.j2": Path("docs/secure_sums.md"),
     "outer_loop.md.j2": Path("docs/federation.md"),
+    "round_costs.md.j2": Path("docs/federation.md"),
     "moments_utility.md.j2": Path("docs/synthesis.md"),
     "digits_utility.md.j2": Path("docs/synthesis.md"),
     "datalens_teachers.md.j2": Path("docs/synthesis.md"),
