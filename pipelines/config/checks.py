@@ -277,12 +277,10 @@ class Checks:
     def lists(self) -> None:
         """Checks the lists of what runs: no name stands twice, and only methods may be none."""
         params = self.params
-        never_empty = {
+        lists = {
             "datasets": params.datasets,
             "partition.clients": params.partition.clients,
             "synthesis.generators": params.synthesis.generators,
-        }
-        methods = {
             "baselines.algorithms": params.baselines.algorithms,
             "dp_baselines.algorithms": params.dp_baselines.algorithms,
         }
@@ -290,12 +288,11 @@ class Checks:
             if name not in BASELINES:
                 rule = f"a list of {', '.join(BASELINES)}"
                 raise self._mistake("baselines.algorithms", name, rule)
-        for where, names in never_empty.items():
-            if not names or len(set(names)) < len(names):
-                raise self._mistake(where, names, "a list of at least one name, none twice")
-        for where, names in methods.items():
-            if len(set(names)) < len(names):
-                raise self._mistake(where, names, "a list of names, none twice")
+        for where, names in lists.items():
+            may_be_empty = where.endswith(".algorithms")
+            if len(set(names)) < len(names) or not (names or may_be_empty):
+                rule = "a list of names" if may_be_empty else "a list of at least one name"
+                raise self._mistake(where, names, f"{rule}, none twice")
 
     def joint(self) -> None:
         """Checks what a release of several clients together needs."""
