@@ -225,9 +225,10 @@ class Checks:
     def root(self) -> None:
         """Checks the folder of raw files."""
         root = self.params.prepare.root
-        inside = Path(os.path.relpath(root or "."))
-        if ".." not in inside.parts and not inside.is_relative_to(RAW):
-            rule = f"'{RAW}', which Git ignores, or outside the project"
+        place = Path(os.path.relpath(root or "."))
+        holds_the_project = set(place.parts) <= {".."}
+        if holds_the_project or not (".." in place.parts or place.is_relative_to(RAW)):
+            rule = f"'{RAW}', which Git ignores, or a folder beside the project"
             raise self._mistake("prepare.root", root, rule)
 
     def clients(self) -> None:

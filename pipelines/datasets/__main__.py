@@ -13,12 +13,13 @@ left to change. No image is written, moved or sent.
 import argparse
 from pathlib import Path
 
-from pipelines import config
+from pipelines import config, paths
 from pipelines.config import Params
 from pipelines.config.places import profile_file
 from pipelines.datasets import inspection, proposal, raw_files
 from pipelines.datasets.inspection import Findings
 from pipelines.datasets.proposal import Proposal
+from pipelines.datasets.salting import PADDING, SALT
 from pipelines.errors import UserError, printable, told_in_a_sentence
 from pipelines.files import write_text
 
@@ -77,6 +78,11 @@ def _root(params: Params, name: str, path: Path | None) -> Path:
         )
     if not path.exists():
         raise UserError(f"{printable(path)} is missing.")
+    if Path().resolve().is_relative_to(path.parent.resolve()):
+        raise UserError(
+            f"{printable(path)} lies in a folder that holds this project, too, and DVC reads all of "
+            f"`prepare.root`. Move it into {paths.RAW}, or into a folder of its own."
+        )
     return path.parent
 
 
@@ -141,6 +147,11 @@ def _next_steps(
     prepare = []
     if root.resolve() != Path(params.prepare.root).resolve():
         prepare.append(f"  root: {root}")
+        others = {entry.name for entry in root.iterdir()} - {name, f"{name}.npz", SALT, PADDING}
+        if others:
+            beside = f"Beside {name} it holds {len(others)} others"
+            prepare.append(f"  # DVC reads all of that folder. {beside}:")
+            prepare.append(f"  # if they are large, move {name} into a folder of its own.")
     if findings.broken:
         prepare.append(f"  on_unreadable: skip     # leaves out the {len(findings.broken)} above")
     if prepare:

@@ -118,13 +118,13 @@ def test_own_images_where_no_salt_can_be_written_are_refused(checkout, elsewhere
     assert "The 'root' parameter of prepare must be a folder that can be written" in fails(checkout)
 
 
-@pytest.mark.parametrize("inside", [".", "images", "data/x", "raw/../images"])
-def test_a_root_that_git_would_take_up_is_refused(checkout, inside):
+@pytest.mark.parametrize("inside", [".", "..", "../..", "images", "data/x", "raw/../images"])
+def test_a_root_that_git_would_take_up_or_that_holds_the_project_is_refused(checkout, inside):
     root_at(checkout, inside)
     said = fails(checkout)
     assert (
-        f"must be 'raw', which Git ignores, or outside the project. Got '{inside}' instead. (params.yaml)"
-        in said
+        "must be 'raw', which Git ignores, or a folder beside the project. "
+        f"Got '{inside}' instead. (params.yaml)" in said
     )
 
 

@@ -139,8 +139,26 @@ def test_an_npz_elsewhere_keeps_its_shape_and_its_test_part(project, tmp_path_fa
     add("cells", place / "cells.npz")
     told = capsys.readouterr().out
     assert "300 images in 3 classes" in told and "test part: 40 images" in told
-    assert f"root: {place}" in told
+    assert f"root: {place}" in told and "DVC reads all of that folder" not in told
     assert config.load().profiles["cells"].shape == [24, 20, 1]
+
+
+def test_what_lies_beside_a_data_set_elsewhere_is_told(project, tmp_path_factory, capsys):
+    place = tmp_path_factory.mktemp("home")
+    by_class(place, "skin", {"a": 150, "b": 150})
+    (place / "letters").mkdir()
+    (place / "salt").write_bytes(b"of an earlier run")
+    add("skin", place / "skin")
+    told = capsys.readouterr().out
+    assert f"root: {place}" in told and "Beside skin it holds 1" in told
+    assert followed(told).prepare.root == str(place)
+
+
+def test_a_data_set_beside_the_project_would_make_dvc_read_its_own_outputs(project):
+    by_class(project.parent, "skin", {"a": 150, "b": 150})
+    with pytest.raises(UserError, match="lies in a folder that holds this project, too"):
+        add("skin", project.parent / "skin")
+    assert not (project / "profiles/skin.yaml").exists()
 
 
 @pytest.mark.parametrize(
