@@ -150,7 +150,7 @@ def test_what_lies_beside_a_data_set_elsewhere_is_told(project, tmp_path_factory
     (place / "salt").write_bytes(b"of an earlier run")
     add("skin", place / "skin")
     told = capsys.readouterr().out
-    assert f"root: {place}" in told and "Beside skin it holds 1" in told
+    assert f"root: {place}" in told and "(beside skin: 1 more)" in told
     assert followed(told).prepare.root == str(place)
 
 
