@@ -176,6 +176,8 @@ def _partition_lines(params: Params, partition: dict | None) -> list[str]:
         lines.append("  sites:")
         for client, sites in partition["sites"].items():
             lines.append(f"    {client}: {sites}")
+    if "min_records" in partition:
+        lines.append(f"  min_records: {partition['min_records']}")
     lines.append("  small: null")
     missing = [client for client in clients if client not in params.clients]
     unused = [client for client in params.clients if client not in clients]

@@ -30,6 +30,10 @@ TEACHERS = 1000
 CLIENTS = 5
 # clients that sites are put together to, at most
 SITE_CLIENTS = 10
+# `min_records` under label skew, the roomier one first
+LEAST_RECORDS = (40, 20)
+# draws under each of which a proposal must hold, for the pipeline's own follows from `seed`
+DRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,10 @@ def _candidates(findings: Findings) -> Iterator[dict]:
         return
     for count in range(CLIENTS, 1, -1):
         clients = [f"c{number}" for number in range(count)]
-        yield {"scheme": "dirichlet", "clients": clients, "sites": None, "small": None}
-        yield {"scheme": "iid", "clients": clients, "sites": None, "small": None}
+        usual = {"clients": clients, "sites": None, "small": None}
+        for least in LEAST_RECORDS:
+            yield {"scheme": "dirichlet", "min_records": least, **usual}
+        yield {"scheme": "iid", **usual}
 
 
 def _natural(groups: list[list[str]]) -> dict:
@@ -151,17 +157,19 @@ def _natural(groups: list[list[str]]) -> dict:
 
 
 def _try(findings: Findings, settings: Partition, test_fraction: float) -> None:
-    """Deals the records as the pipeline will, with a stream of its own.
+    """Deals the records as the pipeline will, once for each of DRAWS streams.
 
     Raises:
         UserError: A client would get too few.
     """
-    rng = np.random.default_rng(0)
     count = len(findings.labels)
     records = Images(
         np.empty((count, 0, 0, 1), np.uint8), findings.labels, np.arange(count), findings.sites
     )
-    if not findings.official_test:
-        _, rest = partitions.split(findings.labels, [test_fraction], rng)
-        records = records[rest]
-    partitions.cut(records, settings, rng)
+    for stream in range(DRAWS):
+        rng = np.random.default_rng(stream)
+        dealt = records
+        if not findings.official_test:
+            _, rest = partitions.split(findings.labels, [test_fraction], rng)
+            dealt = records[rest]
+        partitions.cut(dealt, settings, rng)

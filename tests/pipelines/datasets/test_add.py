@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from pipelines import config
 from pipelines.datasets import __main__ as command
-from pipelines.datasets import inspection, preparation, proposal
+from pipelines.datasets import inspection, partitions, preparation, proposal
 from pipelines.datasets.inspection import looks_like_sites
 from pipelines.errors import UserError
 
@@ -86,6 +86,25 @@ def followed(told: str) -> config.Params:
     content["new_clients"]["held_out"] = []
     parameter_files.write(Path(), content)
     return config.load()
+
+
+def test_the_proposed_partition_holds_under_every_seed(project, capsys):
+    """With `min_records` as shipped some draws leave a client too few to be tested."""
+    by_class(project / "raw", "skin", {"a": 80, "b": 80, "c": 80})
+    add("skin")
+    params = followed(capsys.readouterr().out)
+    assert params.partition.scheme == "dirichlet" and params.partition.min_records > 10
+    pool = preparation.prepared(params, "skin").read
+    refused = []
+    for least in (params.partition.min_records, 10):
+        settings = params.partition.model_copy(update={"min_records": least})
+        refused.append(0)
+        for seed in range(100, 130):
+            try:
+                partitions.cut(pool, settings, np.random.default_rng(seed))
+            except UserError:
+                refused[-1] += 1
+    assert refused[0] == 0 < refused[1]
 
 
 def test_without_the_slowest_generator_nothing_is_said_of_it(project, capsys):
