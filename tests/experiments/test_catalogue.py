@@ -58,7 +58,7 @@ def test_table_page_and_picture(name, kept, results):
     assert len(table) == len(lines) - 2 > 0
     assert len({line.count("|") for line in lines}) == 1
     assert f"![{catalogue.EXPERIMENTS[name].title}]({name}.png)" in page
-    assert "Not like for like" in page or "no figure stands beside ours" in " ".join(page.split())
+    assert "not like for like" in page or "no figure stands beside ours" in " ".join(page.split())
     assert Image.open(results / f"{name}.png").size[0] == 1350
     before = (results / f"{name}.png").read_bytes()
     catalogue.write(name, rows)
