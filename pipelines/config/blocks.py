@@ -17,7 +17,7 @@ from pipelines.config.data import (
 from pipelines.config.dp import DP_BASELINES, DpBaselines, DpsgdHead, looks_at_images
 from pipelines.config.federation import Federation
 from pipelines.config.generators import GENERATORS, Synthesis
-from pipelines.config.heads import Head, HeadOn
+from pipelines.config.heads import Head, Heads
 from pipelines.config.places import PROFILES, belongs_in
 from pipelines.config.training import BASELINES, Baselines, FineTune, LocalSgd, Meta, NewClients
 from pipelines.config.values import Block, Name, Seed, sentences
@@ -55,7 +55,7 @@ class Blocks(Block):
     dp_baselines: DpBaselines
     new_clients: NewClients
     networks: dict[Network, dict[Name, dict]] = Field(default_factory=dict)
-    heads: dict[Literal["scatter", "encoder"], HeadOn]
+    heads: Heads
     profiles: dict[Name, Profile]
 
     def generator(self, dataset: str, name: str) -> Block:
@@ -137,9 +137,11 @@ class Blocks(Block):
         if not isinstance(block, Head) or block.schedules:
             return []
         network = override.values.get("network", block.network)
-        # another is refused as a value of `network`
-        table = self.heads.get(network, self.heads[block.network])
-        return [Layer(("heads", network), table.model_dump())]
+        tables = dict(self.heads)
+        if network not in list(tables):
+            # refused as a value of `network`
+            network = block.network
+        return [Layer(("heads", network), tables[network].model_dump())]
 
     def written(self, dataset: str, name: str, key: str) -> tuple[str, ...]:
         """Returns where the value of one of a data set's own settings stands.

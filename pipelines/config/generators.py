@@ -259,7 +259,7 @@ HEADS = ("dp_head", "joint_head")
 
 
 def _generator(name: object) -> object:
-    if name not in GENERATORS:
+    if not isinstance(name, str) or name not in GENERATORS:
         *names, last = map(repr, GENERATORS)
         rule = f"one of {', '.join(names)} or {last}"
         raise PydanticCustomError("rule", "must be {rule}", {"rule": rule})

@@ -41,6 +41,13 @@ class HeadOn(Block):
     schedules: HeadSchedules
 
 
+class Heads(Block):
+    """Holds what heads have in common, by the network of their features."""
+
+    scatter: HeadOn
+    encoder: HeadOn
+
+
 class HeadWarps(Augmentation):
     """Holds how the copies of a record are warped, of which a head learns beside the record.
 

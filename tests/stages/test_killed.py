@@ -157,7 +157,7 @@ def names(folder: Path) -> list[str]:
     ],
 )
 def test_kills_make_one_release(checkout, generator, client, other, asked):
-    checkout.repro("partition@own")
+    checkout.repro("joint_release@own")
     cell, whole = Cell(checkout, client, generator), Cell(checkout, other, generator)
     lasts = whole.undisturbed()
     rng, hits = random.Random(), Counter()

@@ -185,7 +185,7 @@ def test_a_head_has_the_schedules_of_its_network_and_its_own_where_it_names_them
         "training": {"dpsgd_head": block},
     }
     params = load(content)
-    expected = params.heads[network].schedules
+    expected = getattr(params.heads, network).schedules
     assert params.generator("my_npz", "dp_head").schedules == expected
     assert params.training("my_npz", "dpsgd_head").schedules == expected
     block["schedules"] = [{"from_signal": 0, "steps": 3, "learning_rate": 1.0}]

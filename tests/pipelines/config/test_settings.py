@@ -147,6 +147,8 @@ def test_on_a_public_data_set_it_is_refused():
         (("baselines", "algorithms"), ["local", "local"], "a list of names, none twice"),
         (("dp_baselines", "algorithms"), ["dpsgd", "dpsgd"], "a list of names, none twice"),
         (("synthesis", "generators"), [], "a list of at least one name, none twice"),
+        (("synthesis", "generators"), [{"a": 1}], "must be one of 'datalens'"),
+        (("heads",), {}, "The 'scatter' parameter of heads"),
         (("baselines", "scaffold", "momentum"), 0.9, "a float in [0, 0]"),
         (
             ("new_clients", "held_out"),
