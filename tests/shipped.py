@@ -8,6 +8,7 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.config.data import Augmentation
+from pipelines.config.dp import DP_BASELINES
 from pipelines.config.files import Assembled
 from pipelines.errors import UserError
 
@@ -30,6 +31,8 @@ def shipped() -> dict:
     content["profiles"][dataset]["augmentation"] = dict.fromkeys(Augmentation.model_fields, 0.1)
     content["synthesis"]["datalens"]["threshold"] = 0.5
     content["dp_baselines"]["dpsgd"]["noise_multiplier"] = 1.0
+    # settings of a noisy method that does not run are checked in part
+    content["dp_baselines"]["algorithms"] = list(DP_BASELINES)
     return content
 
 

@@ -92,7 +92,7 @@ def command(folder, content: dict) -> subprocess.CompletedProcess:
 def test_the_command_says_in_one_line_that_all_is_well(tmp_path):
     run = command(tmp_path, shipped())
     assert (run.returncode, run.stderr) == (0, "")
-    said = "params.yaml is valid: 1 data set, 2 clients, 2 generators, 4 baselines, 1 noisy baseline.\n"
+    said = "params.yaml is valid: 1 data set, 2 clients, 2 generators, 4 baselines, 7 noisy baselines.\n"
     assert run.stdout == said
 
 
