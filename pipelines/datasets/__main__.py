@@ -149,7 +149,8 @@ def _next_steps(
         prepare.append(f"  root: {root}")
         others = {entry.name for entry in root.iterdir()} - {name, f"{name}.npz", SALT, PADDING}
         if others:
-            prepare.append(f"  # DVC reads all of that folder (beside {name}: {len(others)} more).")
+            beside = f"(beside {name}: {len(others)} more)"
+            prepare.append(f"  # DVC reads all of that folder {beside}.")
             prepare.append(f"  # Where that is much, move {name} into a folder of its own.")
     if findings.broken:
         prepare.append(f"  on_unreadable: skip     # leaves out the {len(findings.broken)} above")
