@@ -66,6 +66,7 @@ def main() -> None:
             generators=tuple(name for name in PRIVATE if name in given.generators),
             methods=tuple(given.methods),
         )
+        _check_plan(given, request)
         runner.check_committed()
         measure(catalogue.EXPERIMENTS[given.name].store, request, params)
         publish(given.name, params)
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         choices=MEASURED,
-        help="of table2, 3, 4, figure4, roads and newcomers; all when not given",
+        help="of the experiment's; all when not given",
     )
     parser.add_argument("--images", help="folder of raw files; params.yaml's own when not given")
     parser.add_argument(
@@ -163,10 +164,20 @@ def _check(params: config.Params, given: argparse.Namespace) -> None:
             )
         if given.name == "roads":
             for algorithm in DP_BASELINES:
-                if why := params.left_out(dataset, algorithm):
+                is_asked = not given.methods or algorithm in given.methods
+                if is_asked and (why := params.left_out(dataset, algorithm)):
                     raise UserError(f"{dataset}: {algorithm} takes part in roads. {why}")
     if min(given.seeds) < 0:
         raise UserError(f"The '--seeds' argument must be ints from 0. Got {given.seeds} instead.")
+
+
+def _check_plan(given: argparse.Namespace, request: Request) -> None:
+    """Refuses methods of which the experiment's plan has no run."""
+    if not any(STORES[catalogue.EXPERIMENTS[given.name].store](request)):
+        raise UserError(
+            f"The '--methods' argument must name methods of {given.name}. "
+            f"Got {', '.join(given.methods)} instead."
+        )
 
 
 if __name__ == "__main__":

@@ -63,8 +63,7 @@ class Request:
         clients: Names of the clients in params.yaml.
         images: Folder of raw files; None for the one that params.yaml names.
         generators: Those of PRIVATE whose images are learnt from, if a plan has them all.
-        methods: PPPFL and the algorithms to measure, where a plan has a run for each; none means
-            all of the plan's.
+        methods: PPPFL and the algorithms to measure; none means all of a plan's.
     """
 
     datasets: tuple[str, ...]
@@ -280,8 +279,8 @@ def _cells(request: Request) -> Iterator[tuple[str, int]]:
 
 
 def _by_generator(request: Request) -> Iterator[tuple[str, str, int]]:
-    """Yields (generator, data set, seed), the quicker generator's before any of the slower one."""
-    for generator in request.generators:
+    """Yields (generator, data set, seed) of PPPFL, the quicker generator's before the slower one's."""
+    for generator in request.generators if _asked(request, ("pppfl",)) else ():
         for dataset, seed in _cells(request):
             yield generator, dataset, seed
 

@@ -138,8 +138,8 @@ class Blocks(Block):
             return []
         network = override.values.get("network", block.network)
         tables = dict(self.heads)
+        # what cannot be a network is refused as a value of `network`, and may not be hashable
         if network not in list(tables):
-            # refused as a value of `network`
             network = block.network
         return [Layer(("heads", network), tables[network].model_dump())]
 

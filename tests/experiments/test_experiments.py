@@ -26,6 +26,10 @@ OWN = ("--datasets", "own", "--seeds", "3", "--publish-private")
             ("--datasets", "my_npz"),
             r"my_npz is no public benchmark: .*--publish-private says that this is meant\.",
         ),
+        (
+            ("--methods", "dpsgd", "fedavg"),
+            r"The '--methods' argument must name methods of figure2\. Got dpsgd, fedavg instead\.",
+        ),
     ],
 )
 def test_what_is_refused_is_a_sentence(monkeypatch, arguments, sentence):
