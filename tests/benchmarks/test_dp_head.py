@@ -53,7 +53,7 @@ def test_a_run_has_its_accuracy_and_a_clients_seconds(clients, network):
     run = dp_head.measured(data, key, seed=3)
     assert run["seed"] == 3 and 0 <= run["accuracy"] <= 1 and run["cpu_seconds"] > 0
     settings = dp_head.settings_of(params, key)
-    assert settings["schedules"] == params.heads[network].model_dump()["schedules"]
+    assert settings["schedules"] == getattr(params.heads, network).model_dump()["schedules"]
     assert ("encoder" in settings) == (network == "encoder")
 
 
