@@ -166,7 +166,7 @@ def stamp(*facts: bytes) -> str:
 def _packed(value):
     """Returns a value as torch's weights-only files hold it, without pickled objects.
 
-    Arrays are marked, so that they are told apart from tensors.
+    Arrays are marked, so that they are told apart from tensors. A named tuple becomes a plain one.
     """
     if isinstance(value, np.ndarray):
         return ("array", torch.from_numpy(np.ascontiguousarray(value)).reshape(value.shape))
@@ -174,8 +174,10 @@ def _packed(value):
         return value.item()
     if isinstance(value, dict):
         return {key: _packed(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_packed(item) for item in value)
+    if isinstance(value, list):
+        return [_packed(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_packed(item) for item in value)
     return value
 
 

@@ -15,11 +15,11 @@ from torch import nn
 from models import classifiers
 from pipelines import methods
 from pipelines.config import load
-from pipelines.config.dp import Dpsgd, Nbafl
+from pipelines.config.dp import Dpsgd, DpsgdHead, Nbafl
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.federation import noisy_training
-from pipelines.federation.algorithms import dpsgd, nbafl
+from pipelines.federation.algorithms import dpsgd, dpsgd_head, nbafl
 from pipelines.federation.core import checkpoints
 from pipelines.federation.core.task import Task
 from pipelines.federation.dp.account import Account
@@ -29,6 +29,7 @@ from pipelines.federation.home import results
 from pipelines.federation.inprocess import InProcess, federate
 from pipelines.files import read_csv, read_json
 from pipelines.privacy.noise import SeededForTests
+from pipelines.training import linear_head
 from pipelines.training.tensors import state_of
 
 FEDERATED = (
@@ -201,6 +202,20 @@ def test_a_disk_that_is_full_leaves_the_checkpoint_before(
 
 
 BUILD = partial(classifiers.build, "mlp", shape=(4, 4, 1), classes=3, seed=0)
+BUILD_HEAD = partial(classifiers.build, "scatter", shape=(8, 8, 1), classes=3, seed=0)
+HEAD = {
+    "count_share": 0.05,
+    "clipping_norm": 0.5,
+    "momentum": 0.5,
+    "averaging": 0.5,
+    "schedules": [{"from_signal": 0.0, "steps": 5, "learning_rate": 2.0}],
+}
+# {settings: (their algorithm, its network, pixels on a side)}
+ALGORITHMS = {
+    Dpsgd: (dpsgd, BUILD, 4),
+    Nbafl: (nbafl, BUILD, 4),
+    DpsgdHead: (dpsgd_head, BUILD_HEAD, 8),
+}
 NOISY = {
     "momentum": (Dpsgd, {**DPSGD, "momentum": 0.5, "averaging": 0.9}),
     "adam, quantile": (Dpsgd, {**DPSGD, "optimiser": "adam", "clipping": "quantile"}),
@@ -209,6 +224,7 @@ NOISY = {
     "falling noise": (Dpsgd, {**DPSGD, "noise_control": "falling_loss", "noise_decay": 0.9}),
     "a rule for local steps": (Dpsgd, {**DPSGD, "local_steps_rule": "local_sgd"}),
     "nbafl": (Nbafl, NBAFL),
+    "head": (DpsgdHead, HEAD),
 }
 
 
@@ -218,18 +234,19 @@ def cheap_at_the_end(monkeypatch):
     monkeypatch.setattr(Account, "_by_pld", lambda *_: 0.0)
 
 
-def noisy(folder, unfinished, kind, block, first=lambda: (state_of(BUILD()), 7)):
+def noisy(folder, unfinished, kind, block, first=None):
     folder.mkdir()
     settings = kind(**{**block, "rounds": 6})
     own = {"a": 8.0, "b": 3.0}
-    algorithm = nbafl if kind is Nbafl else dpsgd
+    algorithm, build, side = ALGORITHMS[kind]
+    first = first or (lambda: (state_of(build()), 7))
     accounts = {
         client: algorithm.new_account(epsilon, 1e-5, settings) for client, epsilon in own.items()
     }
-    data = {client: made(60, seed, side=4) for seed, client in enumerate(own)}
+    data = {client: made(60, seed, side) for seed, client in enumerate(own)}
     sources = {client: SeededForTests(seed) for seed, client in enumerate(own)}
-    public = Public(BUILD(), made(20, 9, side=4))
-    given = NoisyTask(BUILD, data, accounts, sources, public)
+    public = Public(build(), made(20, 9, side))
+    given = NoisyTask(build, data, accounts, sources, public)
     noisy_training.train(algorithm, given, settings, first, folder, unfinished)
     cost, spent = read_json(folder / noisy_training.COST), read_json(folder / noisy_training.SPENT)
     models = results.load_models(folder / "rounds.safetensors")
@@ -238,8 +255,9 @@ def noisy(folder, unfinished, kind, block, first=lambda: (state_of(BUILD()), 7))
 
 @pytest.mark.parametrize("case", NOISY)
 def test_a_killed_noisy_run_ends_in_the_same_bytes_and_has_spent_the_same(
-    at_every_round, cheap_at_the_end, rounds_until, tmp_path, case
+    at_every_round, cheap_at_the_end, rounds_until, tmp_path, monkeypatch, case
 ):
+    monkeypatch.setattr(linear_head, "FEATURES", tmp_path / "features")
     whole = noisy(tmp_path / "whole", None, *NOISY[case])
     begun = rounds_until(3)
     with pytest.raises(Killed):
