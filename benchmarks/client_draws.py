@@ -29,6 +29,7 @@ from pipelines.synthesis import base, release
 from pipelines.synthesis.joint_plan import Group
 from pipelines.training import classifier
 from pipelines.training.pool import Pool
+from pipelines.training.tensors import device
 
 NAME = "client_draws"
 GENERATOR = "dp_moments"
@@ -121,7 +122,7 @@ class ClientDraw:
     def build(self) -> nn.Module:
         """Returns a fresh network, the same each time."""
         profile = self.params.profiles[self.dataset]
-        return classifier.new(profile, seeds.derive(self.seed, "init"))
+        return classifier.new(profile, seeds.derive(self.seed, "init"), device(self.params.device))
 
     @property
     def released(self) -> Images:
@@ -131,7 +132,8 @@ class ClientDraw:
     @property
     def pool(self) -> Pool:
         """Returns all released images, with the public warps."""
-        return Pool(self.released, self.params.profiles[self.dataset].augmentation)
+        warps = self.params.profiles[self.dataset].augmentation
+        return Pool(self.released, warps, device(self.params.device))
 
     @property
     def records(self) -> dict[str, Images]:

@@ -19,11 +19,15 @@ RESULTS = Path("benchmarks/results")
 NETWORKS = {"cifar10": "cnn"}
 
 
-def parameters() -> Params:
-    """Returns the parameters of params.yaml, with the networks of NETWORKS."""
+def parameters(networks: dict[str, str] = NETWORKS) -> Params:
+    """Returns the parameters of params.yaml, with other networks.
+
+    Args:
+        networks: {data set: its network, in place of its profile's}.
+    """
     params = config.load()
     profiles = dict(params.profiles)
-    for dataset, network in NETWORKS.items():
+    for dataset, network in networks.items():
         profiles[dataset] = profiles[dataset].model_copy(update={"classifier": network})
     return params.model_copy(update={"profiles": profiles})
 

@@ -4,6 +4,7 @@
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
     python -m benchmarks.personalisation --development --datasets digits        # no test image
     python -m benchmarks.personalisation --regimes 20x600 50x200 --starts pppfl --recipes replay
+    python -m benchmarks.personalisation --datasets cifar10 --resnet          # minutes on a GPU
 
 Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600`
 twenty with 600 records on average, and `50x200` fifty with 200. With `-at-1` their epsilon is 1, and
@@ -35,7 +36,7 @@ from tqdm import tqdm
 
 from benchmarks import client_draws, shared_models
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
-from benchmarks.common import cells, cpu_seconds, digest, has, parameters, show
+from benchmarks.common import NETWORKS, cells, cpu_seconds, digest, has, parameters, show
 from benchmarks.personalisation_cells import ALONE_RECIPE, add, retain, stored, summary
 from benchmarks.shared_models import NOISY
 from pipelines import config, methods, seeds
@@ -268,10 +269,12 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", default=list(LABELS), choices=LABELS)
     parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--development", action="store_true")
+    parser.add_argument("--resnet", action="store_true", help="the network of CIFAR-10's profile")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    params = parameters()
-    name = f"{NAME}_development" if arguments.development else NAME
+    params = parameters({} if arguments.resnet else NETWORKS)
+    parts = [NAME, "resnet" * arguments.resnet, "development" * arguments.development]
+    name = "_".join(filter(None, parts))
     chosen_seeds = arguments.seeds
     if arguments.development:
         chosen_seeds = [DEVELOPMENT_SEED + seed for seed in arguments.seeds]
