@@ -79,6 +79,8 @@ class Datalens(Block):
     Attributes:
         teachers: N, or `auto`: as many as `teachers_rule` says.
         teachers_rule: Read where `teachers` is `auto`.
+        cosine: The generator's learning rate falls to 0 along a cosine. That is written where it is
+            on, so that what was released before has the same name.
     """
 
     teachers: Annotated[int | Literal["auto"], _count_or(AUTO)]
@@ -101,6 +103,7 @@ class Datalens(Block):
     step_length: Factor
     learning_rate: Rate
     generator_learning_rate: Rate
+    cosine: bool = Field(default=False, exclude_if=operator.not_)
     teacher_hidden: Width
     latent: Width
     weak_plan: Literal["refuse", "warn"] = "refuse"

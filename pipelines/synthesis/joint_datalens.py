@@ -213,7 +213,7 @@ class _Pupil:
         """Learns from all votes that are new. Then `question` has the fakes of the next step."""
         votes_per_unit = self.plan.scale / self.plan.statement.details["lattice_steps_per_vote"]
         for total in released[self.step :]:
-            self.student.learn(self.question, total * votes_per_unit)
+            self.student.learn(self.step, self.question, total * votes_per_unit)
             self.step += 1
             self.question = self.student.ask(self.step)
 

@@ -125,7 +125,7 @@ def _step(
     add_noise = partial(release, total, sigma=sigma, scale=scale, noise=noise)
     noisy = journal.once(step, add_noise)
     # 4. post-processing: the generator follows the noisy votes
-    student.learn(question, noisy)
+    student.learn(step, question, noisy)
     return noisy
 
 

@@ -3,6 +3,7 @@
 It reads public numbers and what was released, and no private record.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,16 +74,18 @@ class Student:
             fakes = network(z, labels)
         return Question(z, labels, fakes)
 
-    def learn(self, question: Question, noisy: np.ndarray) -> None:
+    def learn(self, step: int, question: Question, noisy: np.ndarray) -> None:
         """Takes generator steps towards where the votes point: post-processing, free.
 
         Args:
+            step: The number of the step, from 0.
             question: The fakes that were voted on, from `ask`.
             noisy: The noisy votes [B, d].
         """
         network = self.training.network
         optimiser = self.training.optimiser
         settings = self.settings
+        optimiser.param_groups[0]["lr"] = learning_rate(step, settings)
         where = direction(noisy, settings, self.space)
         moved = target(question.fakes, where, settings.step_length)
         for _ in range(settings.generator_steps):
@@ -93,6 +96,14 @@ class Student:
     def rounds(self, step: int) -> int:
         """Returns how many training steps every teacher takes before it votes in a step."""
         return self.settings.teacher_steps + (self.settings.teacher_warmup if step == 0 else 0)
+
+
+def learning_rate(step: int, settings: Datalens) -> float:
+    """Returns the generator's learning rate in a step, counted from 0."""
+    if not settings.cosine:
+        return settings.generator_learning_rate
+    turn = math.pi * step / settings.steps
+    return settings.generator_learning_rate * (1 + math.cos(turn)) / 2
 
 
 def direction(noisy: np.ndarray, settings: Datalens, space: Space) -> np.ndarray:

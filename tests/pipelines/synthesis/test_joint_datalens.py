@@ -70,7 +70,7 @@ def teachers_of(member: Member, plan: JointPlan) -> Ensemble:
 
 
 def test_without_noise_the_generator_follows_the_votes_of_all_teachers(planned, members):
-    plan = planned(steps=4)
+    plan = planned(steps=4, cosine=True)
     found = fitted(plan, members)
     student = Student(plan.settings, SPACE, SEED, device("cpu"))
     ensembles = [teachers_of(member, plan) for member in members]
@@ -78,7 +78,7 @@ def test_without_noise_the_generator_follows_the_votes_of_all_teachers(planned, 
         question = student.ask(step)
         rounds = student.rounds(step)
         total = sum(ensemble.poll(*question.arrays, rounds) for ensemble in ensembles)
-        student.learn(question, total.astype(float))
+        student.learn(step, question, total.astype(float))
     expected = datalens.neural.state(student.training.network)
     assert found.keys() == expected.keys()
     for name, value in expected.items():

@@ -38,7 +38,7 @@ def test_unanimous_noiseless_votes_pull_the_generator_along(small_space, datalen
     block = datalens_settings(generator_steps=50, generator_learning_rate=1e-2, step_length=0.2)
     pupil = Student(block, small_space, seed=0, on=torch.device("cpu"))
     question = pupil.ask(0)
-    pupil.learn(question, np.ones((block.batch, 30)))
+    pupil.learn(0, question, np.ones((block.batch, 30)))
     after = pupil.training.network(question.z, question.labels)
     assert (after - question.fakes).mean() > 0.1
 
@@ -52,3 +52,27 @@ def test_a_step_asks_about_classes_in_turn_and_teachers_train_longer_before_the_
     asked = np.concatenate([pupil.ask(step).labels.numpy() for step in range(3)])
     np.testing.assert_array_equal(asked, np.arange(6) % classes)
     assert [pupil.rounds(step) for step in range(3)] == [7, 3, 3]
+
+
+def test_the_learning_rate_falls_to_nothing_along_a_cosine_or_stays(
+    small_space, datalens_settings
+):
+    constant = datalens_settings(generator_learning_rate=0.01, steps=4)
+    assert [student.learning_rate(step, constant) for step in range(4)] == [0.01] * 4
+    falling = datalens_settings(generator_learning_rate=0.01, steps=4, cosine=True)
+    rates = [student.learning_rate(step, falling) for step in range(4)]
+    assert rates == pytest.approx([0.01, 0.00853553, 0.005, 0.00146447], rel=1e-5)
+
+    moved = {}
+    for step in (0, 3):
+        pupil = Student(falling, small_space, seed=0, on=torch.device("cpu"))
+        question = pupil.ask(0)
+        pupil.learn(step, question, np.ones((falling.batch, 30)))
+        after = pupil.training.network(question.z, question.labels)
+        moved[step] = (after - question.fakes).abs().mean().item()
+    assert 0 < moved[3] < 0.5 * moved[0]
+
+
+def test_settings_without_the_cosine_are_written_as_before_there_was_one(datalens_settings):
+    assert "cosine" not in datalens_settings().model_dump()
+    assert datalens_settings(cosine=True).model_dump()["cosine"] is True
