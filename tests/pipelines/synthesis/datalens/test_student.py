@@ -54,9 +54,7 @@ def test_a_step_asks_about_classes_in_turn_and_teachers_train_longer_before_the_
     assert [pupil.rounds(step) for step in range(3)] == [7, 3, 3]
 
 
-def test_the_learning_rate_falls_to_nothing_along_a_cosine_or_stays(
-    small_space, datalens_settings
-):
+def test_the_learning_rate_falls_to_nothing_along_a_cosine_or_stays(small_space, datalens_settings):
     constant = datalens_settings(generator_learning_rate=0.01, steps=4)
     assert [student.learning_rate(step, constant) for step in range(4)] == [0.01] * 4
     falling = datalens_settings(generator_learning_rate=0.01, steps=4, cosine=True)
