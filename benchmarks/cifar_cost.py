@@ -25,7 +25,7 @@ from pipelines.federation.core.task import Task
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
-from pipelines.synthesis.datalens.plan import with_number_of_teachers
+from pipelines.synthesis.datalens.plan import settled
 from pipelines.training import classifier
 
 SHAPE = (32, 32, 3)
@@ -93,7 +93,7 @@ def generation(params: config.Params, records: int) -> list[Part]:
     """Returns the parts of train_generator; records: number of records of a client."""
     images = params.profiles["cifar10"].images
     space = release.public_space(params.profiles["cifar10"], records)
-    whole = with_number_of_teachers(
+    whole = settled(
         params.generator("cifar10", "datalens"), Budget(EPSILON, params.privacy.delta), space
     )
     steps = whole.steps

@@ -1,6 +1,7 @@
-"""Rehearses `datalens` on MNIST without privacy, with one option changed at a time.
+"""Rehearses `datalens` without privacy, with one option changed at a time.
 
-    python -m benchmarks.datalens_ablation --images ../shared/datasets     # a few CPU-minutes per row
+    python -m benchmarks.datalens_ablation --images ../shared/datasets     # a CPU-minute per row
+    python -m benchmarks.datalens_ablation --datasets fashion_mnist --options shipped "constant rate"
 
 A rehearsal has a tenth of the teachers or less, as many records for each, and noise scaled with
 them: sigma / N is what the shipped settings have on all 60,000 records at epsilon 10. The noise is
@@ -29,7 +30,7 @@ from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
 from pipelines.synthesis import base, release
 from pipelines.synthesis.datalens import generator as datalens
-from pipelines.synthesis.datalens.plan import with_number_of_teachers
+from pipelines.synthesis.datalens.plan import settled
 from pipelines.training import classifier
 
 NAME = "datalens_ablation"
@@ -51,9 +52,11 @@ OPTIONS = {
     "votes not smoothed": {"vote_cutoff": None},
     "paper's generator": {"generator_network": "paper"},
     "mlp generator": {"generator_network": "mlp"},
-    "paper's latent": {"latent": 50},
+    "few latents": {"latent": 8},
+    "constant rate": {"cosine": False},
     "one generator step": {"generator_steps": 1},
-    "paper's top_k": {"top_k": 200},
+    "half the top_k": {"top_k": 0.5},
+    "twice the top_k": {"top_k": 2.0},
     "paper's warm-up": {"teacher_warmup": 10},
     "threshold 0.2": {"threshold": 0.2},
     "centred votes": {"centre_votes": True},
@@ -63,17 +66,17 @@ OPTIONS = {
     "half the teachers": {"teachers": 0.5},
     "twice the teachers": {"teachers": 2.0},
 }
-COUNTS = ("steps", "teachers")
+COUNTS = ("steps", "teachers", "top_k")
+DATASETS = ("mnist", "fashion_mnist")
 EPSILON = 10.0
 
 
-def shipped_settings(params: config.Params) -> Datalens:
-    """Returns MNIST's settings, with the number of teachers that they take here."""
-    settings = params.generator("mnist", "datalens")
-    space = release.public_space(params.profiles["mnist"], RECORDS)
+def shipped_settings(params: config.Params, dataset: str = "mnist") -> Datalens:
+    """Returns a data set's settings, with the number of teachers that they take here."""
+    settings = params.generator(dataset, "datalens")
+    space = release.public_space(params.profiles[dataset], RECORDS)
     budget = Budget(EPSILON, params.privacy.delta)
-    settled = with_number_of_teachers(settings, budget, space)
-    return settled.model_copy(update={"teachers_rule": None})
+    return settled(settings, budget, space).model_copy(update={"teachers_rule": None})
 
 
 def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
@@ -155,15 +158,17 @@ def main() -> None:
     parser.add_argument(
         "--images", type=Path, default=Path("../shared/datasets"), help="MNIST/raw/*.gz lies in it"
     )
+    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--options", nargs="+", choices=OPTIONS, default=list(OPTIONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     arguments = parser.parse_args()
     params = config.load()
-    train, _ = common.read(params, "mnist", arguments.images)
-    shipped = shipped_settings(params)
-    for seed in arguments.seeds:
-        for option in arguments.options:
-            _add(params, shipped, {"option": option, "seed": seed}, train)
+    for dataset in arguments.datasets:
+        train, _ = common.read(params, dataset, arguments.images)
+        shipped = shipped_settings(params, dataset)
+        for seed in arguments.seeds:
+            for option in arguments.options:
+                _add(params, shipped, {"dataset": dataset, "option": option, "seed": seed}, train)
     show(kept(NAME), hidden=HIDDEN)
 
 
@@ -181,14 +186,14 @@ def _add(params: config.Params, shipped: Datalens, key: dict, train: Images) -> 
         return
     # The generator's own lines are not shown.
     with redirect_stdout(io.StringIO()):
-        run = measure(params, settings, epsilon, key["seed"], train)
+        run = measure(params, settings, epsilon, key["seed"], train, dataset=key["dataset"])
     rows = [*common.without(kept(NAME), key), {**key, **run, "settings": used}]
     keep(NAME, sorted(rows, key=_place), rehearsal="no privacy")
 
 
-def _place(row: dict) -> tuple[int, int]:
+def _place(row: dict) -> tuple[int, int, int]:
     """Returns the place of a row in the table."""
-    return list(OPTIONS).index(row["option"]), row["seed"]
+    return DATASETS.index(row["dataset"]), list(OPTIONS).index(row["option"]), row["seed"]
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
-from pipelines.synthesis.datalens.plan import with_number_of_teachers
+from pipelines.synthesis.datalens.plan import settled
 from pipelines.training import classifier
 from pipelines.training.tensors import device
 
@@ -190,7 +190,7 @@ def resolved(params: config.Params, key: dict) -> Block:
     """Returns the settings of a cell's generator, with a number of teachers."""
     settings = params.generator(key["dataset"], key["generator"])
     if isinstance(settings, Datalens):
-        return with_number_of_teachers(settings, *_public(params, key))
+        return settled(settings, *_public(params, key))
     return settings
 
 

@@ -73,14 +73,23 @@ class TeachersRule(Block):
         return self
 
 
+class HighNoise(Block):
+    """Holds what replaces values of `Datalens` where sigma/N is above `above`."""
+
+    above: Positive
+    latent: Width
+
+
 class Datalens(Block):
     """Holds the settings of DataLens: teachers vote on compressed gradients.
+
+    `cosine` and `high_noise` are left out where they change nothing, for ledgers and stored figures
+    know settings by what is written.
 
     Attributes:
         teachers: N, or `auto`: as many as `teachers_rule` says.
         teachers_rule: Read where `teachers` is `auto`.
-        cosine: The generator's learning rate falls to 0 along a cosine. That is written where it is
-            on, so that what was released before has the same name.
+        cosine: The generator's learning rate falls to 0 along a cosine.
     """
 
     teachers: Annotated[int | Literal["auto"], _count_or(AUTO)]
@@ -106,6 +115,7 @@ class Datalens(Block):
     cosine: bool = Field(default=False, exclude_if=operator.not_)
     teacher_hidden: Width
     latent: Width
+    high_noise: HighNoise | None = Field(default=None, exclude_if=operator.not_)
     weak_plan: Literal["refuse", "warn"] = "refuse"
 
     @model_validator(mode="after")

@@ -34,7 +34,7 @@ from pipelines.synthesis import joint_plan, neural
 from pipelines.synthesis.base import HERE, Space, Where
 from pipelines.synthesis.datalens import generator as datalens
 from pipelines.synthesis.datalens import machines, votes
-from pipelines.synthesis.datalens.plan import planned, with_number_of_teachers
+from pipelines.synthesis.datalens.plan import planned, settled
 from pipelines.synthesis.datalens.student import Student
 from pipelines.synthesis.datalens.workers import assembled
 from pipelines.synthesis.joint_fit import Contribution, Member
@@ -90,7 +90,7 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
             "joint_datalens trains each client's teachers on one machine. Start it without "
             "WORLD_SIZE."
         )
-    counted = with_number_of_teachers(settings, budget, space, group.excess, NAME)
+    counted = settled(settings, budget, space, group.excess, NAME)
     each = max(1, counted.teachers // group.clients)
     counted = counted.model_copy(update={"teachers": each * group.clients})
     of_one = planned(counted, budget, space, group.excess, NAME)

@@ -72,12 +72,13 @@ def test_validation_images_are_no_teachers(monkeypatch, params):
 def test_a_row_is_measured_once_and_anew_under_other_settings(monkeypatch, params):
     calls = []
 
-    def measure(params, settings, epsilon, seed, train):
+    def measure(params, settings, epsilon, seed, train, dataset):
         calls.append(settings)
         return {"sigma_over_N": 0.1, "accuracy": 0.5, "cpu_seconds": 1.0}
 
     monkeypatch.setattr(datalens_ablation, "measure", measure)
-    base, key = datalens_ablation.shipped_settings(params), {"option": "shipped", "seed": 0}
+    base = datalens_ablation.shipped_settings(params)
+    key = {"dataset": "mnist", "option": "shipped", "seed": 0}
     for settings in (base, base, base.model_copy(update={"latent": 3})):
         datalens_ablation._add(params, settings, key, None)
     assert [settings.latent for settings in calls] == [base.latent, 3]

@@ -84,7 +84,7 @@ def planned(
     pixels = math.prod(space.shape)
     _check(settings, pixels, name)
     stated_settings = settings
-    settings = with_number_of_teachers(stated_settings, budget, space, excess, name)
+    settings = settled(stated_settings, budget, space, excess, name)
     sigma = _sigma(settings, budget)
     ratio = sigma * excess / settings.teachers
     affordable = _affordable(settings, budget, excess)
@@ -119,14 +119,16 @@ def planned(
     return Plan(settings, space, statement, weak, (line,))
 
 
-def with_number_of_teachers(
+def settled(
     settings: Datalens,
     budget: Budget,
     space: Space,
     excess: float = 1.0,
     name: str = "datalens",
 ) -> Datalens:
-    """Returns the settings with a number of teachers where they say `auto`.
+    """Returns the settings with a number of teachers, and with what counts at their noise.
+
+    Only public numbers decide.
 
     Args:
         settings: The settings of `synthesis.datalens`.
@@ -135,19 +137,22 @@ def with_number_of_teachers(
         excess, name: As for `planned`.
 
     Raises:
-        UserError: They say `auto`, and no number of records is declared.
+        UserError: `teachers` is `auto`, and no number of records is declared.
     """
-    if settings.teachers != AUTO:
-        return settings
-    if space.records is None:
-        rule = (
-            "a number where no `records` are declared, by the data set's profile or the client's "
-            "block: the size of a shard is private"
-        )
-        raise mistake(f"synthesis.{name}.teachers", AUTO, rule)
     sigma = _sigma(settings, budget) * excess
-    count = number_of_teachers(settings.teachers_rule, sigma, space.records)
-    return settings.model_copy(update={"teachers": count})
+    changes = {"teachers": settings.teachers, "high_noise": None}
+    if settings.teachers == AUTO:
+        if space.records is None:
+            rule = (
+                "a number where no `records` are declared, by the data set's profile or the client's "
+                "block: the size of a shard is private"
+            )
+            raise mistake(f"synthesis.{name}.teachers", AUTO, rule)
+        changes["teachers"] = number_of_teachers(settings.teachers_rule, sigma, space.records)
+    instead = settings.high_noise
+    if instead and sigma / changes["teachers"] > instead.above:
+        changes |= instead.model_dump(exclude={"above"})
+    return settings.model_copy(update=changes)
 
 
 def number_of_teachers(rule: TeachersRule, sigma: float, records: int) -> int:

@@ -207,3 +207,27 @@ def test_auto_without_a_public_number_of_records_is_one_sentence():
         match=r"'teachers' parameter of synthesis\.datalens must be a number .*Got 'auto'",
     ):
         datalens.plan(Datalens(**AUTO), BUDGET, MNIST)
+
+
+@pytest.mark.parametrize("above, latent", [(0.2, 3), (0.25, 4)])
+def test_what_counts_at_high_noise_is_decided_by_the_ratio_and_stated_as_a_value(above, latent):
+    block = Datalens(**BASE, high_noise={"above": above, "latent": 3})
+    plan = datalens.plan(block, BUDGET, MNIST)
+    details = plan.statement.details
+    assert details["sigma_over_N"] == pytest.approx(0.224, abs=1e-3)
+    assert plan.settings.latent == latent
+    as_written = datalens.plan(Datalens(**{**BASE, "latent": latent}), BUDGET, MNIST)
+    assert details == as_written.statement.details
+
+
+def test_teachers_that_auto_takes_decide_what_the_noise_is():
+    instead = {"above": 0.41, "latent": 3}
+    space = Space(28, 28, 1, 10, records=12_000)
+    block = Datalens(**{**AUTO, "high_noise": instead})
+    latents = [datalens.plan(block, Budget(e, 1e-5), space).settings.latent for e in (1.0, 10.0)]
+    assert latents == [3, BASE["latent"]]
+
+
+def test_a_budget_without_end_has_no_noise_to_look_at():
+    block = Datalens(**BASE, high_noise={"above": 0.1, "latent": 3})
+    assert datalens.plan(block, Budget(math.inf, 1e-5), MNIST).settings.latent == BASE["latent"]
