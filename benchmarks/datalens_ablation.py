@@ -46,6 +46,8 @@ HIDDEN = ("settings",)
 OPTIONS = {
     "shipped": {},
     "no noise": {"epsilon": math.inf},
+    "epsilon 5": {"epsilon": 5.0},
+    "epsilon 5, few latents": {"epsilon": 5.0, "latent": 8},
     "epsilon 1": {"epsilon": 1.0},
     "no wrong labels": {"wrong_labels": False},
     "uniform labels": {"labels": "uniform"},
@@ -97,13 +99,15 @@ def rehearsed(settings: Datalens, budget: Budget, space: base.Space) -> base.Pla
         budget: Epsilon and delta of the whole run.
         space: The public shape and classes of the images.
     """
-    whole = datalens.plan(settings, budget, space).statement.details
-    few = settings.model_copy(update={"teachers": TEACHERS})
+    whole = datalens.plan(settings, budget, space)
+    # what counts at the noise of all counts here
+    few = whole.settings.model_copy(update={"teachers": TEACHERS})
     plan = datalens.plan(few, Budget(math.inf, budget.delta), space)
+    details = whole.statement.details
     plan.statement.details.update(
-        sigma=whole["sigma_over_N"] * TEACHERS,
-        sigma_over_N=whole["sigma_over_N"],
-        lattice_steps_per_vote=whole["lattice_steps_per_vote"],
+        sigma=details["sigma_over_N"] * TEACHERS,
+        sigma_over_N=details["sigma_over_N"],
+        lattice_steps_per_vote=details["lattice_steps_per_vote"],
     )
     return plan
 

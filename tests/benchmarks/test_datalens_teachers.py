@@ -48,6 +48,7 @@ def test_a_rehearsed_client_has_the_noise_of_all_its_teachers(params):
     whole = datalens.plan(settings, Budget(1.0, 1e-5), space)
     assert plan.statement.details["sigma_over_N"] == whole.statement.details["sigma_over_N"]
     assert plan.settings.teachers == datalens_ablation.TEACHERS
+    assert plan.settings.latent == settings.high_noise.latent != settings.latent
 
 
 def test_the_shipped_rule_takes_a_number_that_was_rehearsed(params):
