@@ -49,6 +49,8 @@ OPTIONS = {
     "epsilon 5": {"epsilon": 5.0},
     "epsilon 5, few latents": {"epsilon": 5.0, "latent": 8},
     "epsilon 1": {"epsilon": 1.0},
+    "epsilon 1, 4,000 teachers": {"epsilon": 1.0, "teachers": 4.0},
+    "epsilon 1, 4,000 teachers, few latents": {"epsilon": 1.0, "teachers": 4.0, "latent": 8},
     "no wrong labels": {"wrong_labels": False},
     "uniform labels": {"labels": "uniform"},
     "votes not smoothed": {"vote_cutoff": None},

@@ -140,19 +140,25 @@ def settled(
         UserError: `teachers` is `auto`, and no number of records is declared.
     """
     sigma = _sigma(settings, budget) * excess
-    changes = {"teachers": settings.teachers, "high_noise": None}
-    if settings.teachers == AUTO:
-        if space.records is None:
-            rule = (
-                "a number where no `records` are declared, by the data set's profile or the client's "
-                "block: the size of a shard is private"
-            )
-            raise mistake(f"synthesis.{name}.teachers", AUTO, rule)
-        changes["teachers"] = number_of_teachers(settings.teachers_rule, sigma, space.records)
+    teachers = _teachers(settings, sigma, space, name)
+    changes = {"teachers": teachers, "high_noise": None}
     instead = settings.high_noise
-    if instead and sigma / changes["teachers"] > instead.above:
+    if instead and sigma / teachers > instead.above:
         changes |= instead.model_dump(exclude={"above"})
     return settings.model_copy(update=changes)
+
+
+def _teachers(settings: Datalens, sigma: float, space: Space, name: str) -> int:
+    """Returns the number of teachers that the settings name or come to."""
+    if settings.teachers != AUTO:
+        return settings.teachers
+    if space.records is None:
+        rule = (
+            "a number where no `records` are declared, by the data set's profile or the client's "
+            "block: the size of a shard is private"
+        )
+        raise mistake(f"synthesis.{name}.teachers", AUTO, rule)
+    return number_of_teachers(settings.teachers_rule, sigma, space.records)
 
 
 def number_of_teachers(rule: TeachersRule, sigma: float, records: int) -> int:
