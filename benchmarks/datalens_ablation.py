@@ -42,15 +42,22 @@ VALIDATION = 10_000
 IMAGES = 5_000
 RECIPE = {"epochs": 5, "batch": 128, "learning_rate": 2e-3, "one_cycle": True}
 HIDDEN = ("settings",)
-# Changes to the shipped settings. Those of a count are factors.
+# The most teachers, and the steps that are shipped where the noise is high.
+SMALL_BUDGET = {"epsilon": 1.0, "teachers": 4000, "steps": 100}
+# Changes to the shipped settings. A float in the place of a count is a factor.
 OPTIONS = {
     "shipped": {},
     "no noise": {"epsilon": math.inf},
     "epsilon 5": {"epsilon": 5.0},
     "epsilon 5, few latents": {"epsilon": 5.0, "latent": 8},
     "epsilon 1": {"epsilon": 1.0},
-    "epsilon 1, 4,000 teachers": {"epsilon": 1.0, "teachers": 4.0},
-    "epsilon 1, 4,000 teachers, few latents": {"epsilon": 1.0, "teachers": 4.0, "latent": 8},
+    "epsilon 1, 4,000 teachers": {**SMALL_BUDGET},
+    "epsilon 1, 4,000 teachers, few latents": {**SMALL_BUDGET, "latent": 8},
+    "epsilon 1, 4,000 teachers, few latents, 200 steps": {
+        **SMALL_BUDGET,
+        "latent": 8,
+        "steps": 200,
+    },
     "no wrong labels": {"wrong_labels": False},
     "uniform labels": {"labels": "uniform"},
     "votes not smoothed": {"vote_cutoff": None},
@@ -64,9 +71,12 @@ OPTIONS = {
     "paper's warm-up": {"teacher_warmup": 10},
     "threshold 0.2": {"threshold": 0.2},
     "centred votes": {"centre_votes": True},
+    "four teacher steps": {"teacher_steps": 4},
     "paper's teachers": {"teacher_network": "paper"},
     "half the steps": {"steps": 0.5},
     "twice the steps": {"steps": 2.0},
+    "three times the steps": {"steps": 3.0},
+    "twice the steps and the top_k": {"steps": 2.0, "top_k": 2.0},
     "half the teachers": {"teachers": 0.5},
     "twice the teachers": {"teachers": 2.0},
 }
@@ -88,7 +98,7 @@ def asked(shipped: Datalens, changes: dict) -> tuple[Datalens, float]:
     changes = dict(changes)
     epsilon = changes.pop("epsilon", EPSILON)
     for name in COUNTS:
-        if name in changes:
+        if isinstance(changes.get(name), float):
             changes[name] = round(getattr(shipped, name) * changes[name])
     return shipped.model_copy(update={**changes, "weak_plan": "warn"}), epsilon
 

@@ -20,12 +20,14 @@ this process.
 `head`: the classifier of `joint_head` itself, which has the whole budget and no images beside it.
 `benchmarks.dp_head` measures `dpsgd_head`, where each client adds noise of its own.
 
+`--longer` trains the classifier with four times the steps that `pooled` has, at half its rate: what
+the same images teach who has more time.
+
 With `--mixed` half of the clients ask for the least epsilon, the others for the largest. `joint`
 plans the noise of all for the stricter one. `groups` makes a joint release of each group, as the
 stage does.
 
-A row of a data set, clients, records, epsilon and release that is stored under today's settings is
-not measured again.
+Runs of a row that are stored under today's settings are not made again.
 """
 
 import argparse
@@ -37,6 +39,7 @@ from torch import nn
 from benchmarks import common, joint_sums
 from pipelines import config, seeds
 from pipelines.config.data import Partition
+from pipelines.config.training import Pooled
 from pipelines.config.values import Block
 from pipelines.datasets import partitions
 from pipelines.datasets.labelled_images import Images, concatenate
@@ -62,6 +65,9 @@ GENERATORS = {
     "own_datalens": "datalens",
     "datalens": "joint_datalens",
 }
+# of `--longer`: the schedule's steps and its rate are multiplied by these
+STEPS_FACTOR = 4
+RATE_FACTOR = 0.5
 # kinds of release that each client makes alone
 ALONE = ("own", "own_datalens")
 
@@ -97,6 +103,7 @@ class Case:
         kind: A key of GENERATORS.
         trusting: True for t = K / 2, False for t = 0; of an own release it means nothing.
         records: Of each client in the mean; None: all that there are.
+        is_longer: The classifier is trained as `--longer` says.
     """
 
     def __init__(
@@ -107,6 +114,7 @@ class Case:
         kind: str,
         trusting: bool,
         records: int | None,
+        is_longer: bool = False,
     ):
         self.params = params
         self.dataset = dataset
@@ -114,6 +122,7 @@ class Case:
         self.kind = kind
         self.trusting = trusting
         self.records = records
+        self.is_longer = is_longer
         self.profile = params.profiles[dataset]
         self.images = USUAL * self.profile.images // len(epsilons)
 
@@ -127,7 +136,7 @@ class Case:
         used = [
             self.profile.model_dump(include={"shape", "classes", "classifier", "augmentation"}),
             settings,
-            self.params.training(self.dataset, "pooled").model_dump(),
+            self._training.model_dump(),
             [self.params.privacy.delta, self.images, self.records, ALPHA],
         ]
         return {
@@ -137,8 +146,21 @@ class Case:
             "release": self.kind,
             "colluding": None if self.kind in ALONE else self._colluding(len(self.epsilons)),
             "epsilons": sorted(set(self.epsilons)),
+            "training": "longer" if self.is_longer else "shipped",
             "settings": common.digest(used),
         }
+
+    @property
+    def _training(self) -> Pooled:
+        """Returns the settings of the classifier's training."""
+        shipped = self.params.training(self.dataset, "pooled")
+        if not self.is_longer:
+            return shipped
+        longer = {
+            "steps": shipped.steps * STEPS_FACTOR,
+            "learning_rate": shipped.learning_rate * RATE_FACTOR,
+        }
+        return shipped.model_copy(update=longer)
 
     @property
     def _settings(self) -> Block:
@@ -159,8 +181,8 @@ class Case:
         """
         if self.kind == "head":
             return joint_head.classifier(self._state(parts, self._budget(min(self.epsilons)), seed))
-        pooled = self.params.training(self.dataset, "pooled")
-        return classifier.on_synthetic(self.released(parts, seed), self.profile, pooled, seed)
+        released = self.released(parts, seed)
+        return classifier.on_synthetic(released, self.profile, self._training, seed)
 
     def released(self, parts: list[Images], seed: int) -> Images:
         """Returns the images that all clients released.
@@ -221,17 +243,18 @@ class Case:
         return clients // 2 if self.trusting else 0
 
 
-def measured(case: Case, seed_list: list[int], root: Path) -> dict:
+def measured(case: Case, seed_list: list[int], root: Path, done: list[float]) -> dict:
     """Returns a row: the accuracy of one kind of release.
 
     Args:
         case: What is released.
         seed_list: The seeds, of one draw each.
         root: The folder of raw files.
+        done: What the runs of the first seeds gave, which are not made again.
     """
     params = case.params
-    runs = []
-    for seed in seed_list:
+    runs = list(done)
+    for seed in seed_list[len(done) :]:
         images, test = common.read(params, case.dataset, root)
         rng = np.random.default_rng(seeds.derive(seed, NAME))
         if test is None:
@@ -263,7 +286,8 @@ def cases(params: config.Params, arguments: argparse.Namespace) -> list[Case]:
     for dataset in arguments.datasets:
         for epsilons in budgets:
             for kind, trusting in kinds:
-                listed.append(Case(params, dataset, epsilons, kind, trusting, arguments.records))
+                asked = arguments.records, arguments.longer
+                listed.append(Case(params, dataset, epsilons, kind, trusting, *asked))
     return listed
 
 
@@ -279,18 +303,21 @@ def main() -> None:
         "--kinds", nargs="+", default=["own", "joint"], choices=sorted(set(GENERATORS) - {"groups"})
     )
     parser.add_argument("--mixed", action="store_true")
+    parser.add_argument("--longer", action="store_true", help="train the classifier longer")
     parser.add_argument("--images", type=Path)
     arguments = parser.parse_args()
     arguments.clients = arguments.clients or (6 if arguments.mixed else USUAL)
     params = config.load()
     root = arguments.images or Path(params.prepare.root)
     for case in cases(params, arguments):
-        stored = [row for row in common.kept(NAME) if common.has(row, case.key)]
-        if any(row["seeds"] >= len(arguments.seeds) for row in stored):
+        stored = [row["runs"] for row in common.kept(NAME) if common.has(row, case.key)]
+        done = stored[0] if stored else []
+        if len(done) >= len(arguments.seeds):
             continue
-        row = measured(case, arguments.seeds, root)
+        row = measured(case, arguments.seeds, root, done)
         common.show([row], hidden=HIDDEN)
-        rows = [*common.without(common.kept(NAME), case.key), row]
+        same = {name: row[name] for name in (*case.key, "records") if name != "settings"}
+        rows = [*common.without(common.kept(NAME), same), row]
         common.keep(NAME, rows, delta=params.privacy.delta)
     common.show(common.kept(NAME), hidden=HIDDEN)
 

@@ -3,7 +3,8 @@
     python -m benchmarks.settings_rehearsal --images ../shared/datasets     # an hour of two cores
     python -m benchmarks.settings_rehearsal --images ../shared/datasets --cases "CIFAR-10" --epsilons 1
 
-The official test part is never read. A fifth of the training images is the fold, and the clients'
+The official test part is never read. digits have none, and the fold is drawn from all images, by
+other seeds than a benchmark's test part. A fifth of the training images is the fold, and the clients'
 records are an IID sample of the rest, both drawn anew for each seed. One client releases by
 `dp_moments`; several release together by `joint_moments`, and half of them may collude. The
 classifier, its schedule and the number of synthetic images are those of `synthesis_utility`. The
@@ -21,7 +22,7 @@ import numpy as np
 from benchmarks import common, joint_sums, synthesis_utility
 from pipelines import config, seeds
 from pipelines.config.data import Augmentation
-from pipelines.config.generators import DpMoments
+from pipelines.config.generators import DpMoments, LowEpsilon
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
 from pipelines.privacy.discrete_gaussian import Budget
@@ -53,6 +54,12 @@ class Case:
     is_augmented: bool = True
 
 
+# What digits' joint release would have from that of one client.
+OF_ONE_CLIENT = {
+    "cutoff": 8,
+    "inflation": 1.0,
+    "low_epsilon": LowEpsilon(below=3.0, residual_clip=1.5, first_share=0.8, inflation=1.0),
+}
 CASES = {
     "CIFAR-10": Case("cifar10", 39_000),
     "CIFAR-10, no mirror": Case("cifar10", 39_000, changes={"mirror": False}),
@@ -61,6 +68,8 @@ CASES = {
     "Fashion-MNIST, together, no low_signal": Case(
         "fashion_mnist", 10_000, clients=4, changes={"low_signal": None}
     ),
+    "digits, together": Case("digits", 1_400, clients=5),
+    "digits, together, as one client": Case("digits", 1_400, clients=5, changes=OF_ONE_CLIENT),
 }
 
 

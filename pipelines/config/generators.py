@@ -74,10 +74,14 @@ class TeachersRule(Block):
 
 
 class HighNoise(Block):
-    """Holds what replaces values of `Datalens` where sigma/N is above `above`."""
+    """Holds what replaces values of `Datalens` where sigma/N is above `above`.
+
+    `steps` of None replaces none, and is not written.
+    """
 
     above: Positive
     latent: Width
+    steps: Count | None = Field(default=None, exclude_if=operator.not_)
 
 
 class Datalens(Block):

@@ -61,3 +61,30 @@ def test_a_row_is_known_by_what_it_follows_from():
     ]
     assert case("joint").key == keys[1]
     assert len({str(key) for key in keys}) == len(keys)
+
+
+def test_longer_training_has_rows_of_its_own(monkeypatch):
+    longer = Case(PARAMS, "digits", MIXED, "joint", True, None, is_longer=True)
+    assert longer.key != case("joint").key
+    seen = []
+
+    def on_synthetic(images, profile, settings, seed):
+        seen.append(settings)
+
+    monkeypatch.setattr(joint_release.classifier, "on_synthetic", on_synthetic)
+    for one in (case("own"), longer):
+        one.trained(PARTS, seed=0)
+    shipped = PARAMS.training("digits", "pooled")
+    assert seen[0] == shipped
+    assert (seen[1].steps, seen[1].learning_rate) == (
+        4 * shipped.steps,
+        shipped.learning_rate / 2,
+    )
+
+
+def test_runs_that_are_stored_are_not_made_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(Case, "trained", lambda self, parts, seed: seed)
+    monkeypatch.setattr(joint_release, "scores", lambda model, test: {"accuracy": model / 10})
+    row = joint_release.measured(case("own"), [0, 1, 2], tmp_path, done=[0.5, 0.6])
+    assert row["runs"] == [0.5, 0.6, 0.2]
+    assert row["accuracy"] == pytest.approx(1.3 / 3)

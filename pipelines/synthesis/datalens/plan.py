@@ -139,13 +139,20 @@ def settled(
     Raises:
         UserError: `teachers` is `auto`, and no number of records is declared.
     """
-    sigma = _sigma(settings, budget) * excess
-    teachers = _teachers(settings, sigma, space, name)
-    changes = {"teachers": teachers, "high_noise": None}
+    chosen = _with_teachers(settings, budget, space, excess, name)
     instead = settings.high_noise
-    if instead and sigma / teachers > instead.above:
-        changes |= instead.model_dump(exclude={"above"})
-    return settings.model_copy(update=changes)
+    if instead and _sigma(chosen, budget) * excess / chosen.teachers > instead.above:
+        values = instead.model_dump(exclude={"above"})
+        chosen = _with_teachers(settings.model_copy(update=values), budget, space, excess, name)
+    return chosen.model_copy(update={"high_noise": None})
+
+
+def _with_teachers(
+    settings: Datalens, budget: Budget, space: Space, excess: float, name: str
+) -> Datalens:
+    """Returns the settings with the number of teachers that they name or come to."""
+    sigma = _sigma(settings, budget) * excess
+    return settings.model_copy(update={"teachers": _teachers(settings, sigma, space, name)})
 
 
 def _teachers(settings: Datalens, sigma: float, space: Space, name: str) -> int:

@@ -228,6 +228,21 @@ def test_teachers_that_auto_takes_decide_what_the_noise_is():
     assert latents == [3, BASE["latent"]]
 
 
+@pytest.mark.parametrize("above, is_high", [(0.45, True), (0.55, False)])
+def test_fewer_steps_at_high_noise_count_for_the_noise_and_the_teachers(above, is_high):
+    instead = {"above": above, "latent": BASE["latent"], "steps": 10}
+    space = Space(28, 28, 1, 10, records=12_000)
+    budget = Budget(3.0, 1e-5)
+    block = Datalens(**{**AUTO, "steps": 40, "high_noise": instead})
+    plan = datalens.plan(block, budget, space)
+    # as many teachers as 12,000 records allow
+    many = datalens.plan(Datalens(**{**AUTO, "steps": 40}), budget, space)
+    assert many.statement.details["sigma_over_N"] == pytest.approx(0.5, abs=0.03)
+    few = datalens.plan(Datalens(**{**AUTO, "steps": 10}), budget, space)
+    assert few.settings.teachers < many.settings.teachers
+    assert plan.statement == (few if is_high else many).statement
+
+
 def test_a_budget_without_end_has_no_noise_to_look_at():
     block = Datalens(**BASE, high_noise={"above": 0.1, "latent": 3})
     assert datalens.plan(block, Budget(math.inf, 1e-5), MNIST).settings.latent == BASE["latent"]
