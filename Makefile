@@ -30,7 +30,7 @@ test-slow: setup ; python -m pytest -q -m "slow and not engine" -n auto --dist l
 # a full disk is a small file system of its own, which takes the right to mount: of root in a namespace of its own
 ALONE = $(shell unshare -rm true 2>/dev/null && echo unshare -rm)
 test-crash: setup ; $(ALONE) python -m pytest -q -s -m crash -o faulthandler_timeout=0 tests/crash
-test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadgroup -o faulthandler_timeout=3600 tests/pipelines/federation/network/flare tests/pipelines/joint tests/benchmarks/test_engine_round.py $(ARGS)
+test-engine: setup ; python -m pytest -q -m engine -n 3 --dist loadgroup -o faulthandler_timeout=3600 tests/pipelines/federation/network/flare tests/pipelines/joint tests/benchmarks/test_engine_round.py tests/benchmarks/test_secure_sum_network.py $(ARGS)
 lint:  setup ; ruff check . && ruff format --check .
 guard: setup ; python -m pipelines.guard
 push:  setup ; python -m pipelines.guard && dvc push

@@ -96,12 +96,23 @@ class Relay(served.Server):
         write_json(folder / names.HISTORY, per_round)
 
 
-def over_nvflare(params: config.Params) -> dict[str, float]:
-    """Returns {size: seconds per round}; the same processes measure all sizes."""
-    names.SERVER = f"benchmarks.{NAME}.Relay"
-    client = f"benchmarks.{NAME}.Echo"
+def over_nvflare(
+    params: config.Params, module: str = NAME, server: str = "Relay", client: str = "Echo"
+) -> dict:
+    """Returns what a benchmark's server leaves after a job on this machine.
+
+    Here it is {size: seconds per round}; the same processes measure all sizes.
+
+    Args:
+        params: The parameters. All their clients are started.
+        module: The benchmark's name.
+        server: The class of the server in this module.
+        client: The class of each client in it.
+    """
+    names.SERVER = f"benchmarks.{module}.{server}"
+    client = f"benchmarks.{module}.{client}"
     names.CLIENT_APP["components"][0]["path"] = client
-    work = (submit.WORK / NAME).resolve()
+    work = (submit.WORK / module).resolve()
     kits, homes = submit.lay_out(params, [], work)
     allow(kits / submit.HOST, [names.SERVER, names.CONTROLLER])
     for name in params.clients:

@@ -28,6 +28,7 @@ TEMPLATES = Path("docs/templates")
 PAGES = {
     "worth.md.j2": Path("README.md"),
     "results.md.j2": Path("docs/results.md"),
+    "secure_sum_cost.md.j2": Path("docs/secure_sums.md"),
     "joint.md.j2": Path("docs/secure_sums.md"),
     "outer_loop.md.j2": Path("docs/federation.md"),
     "round_costs.md.j2": Path("docs/federation.md"),

@@ -65,7 +65,7 @@ def release(planned: JointRelease, names: dict, roster: Roster, ask: Ask) -> Tra
             break
         shape = course.shapes[number]
         terms = course.shares.terms(name, number, roster, int(np.prod(shape)))
-        total = _total(Server(terms), number, ask, traffic).reshape(shape)
+        total = summed(Server(terms), number, ask, traffic).reshape(shape)
         _of_all("take_together", roster, ask, number=number, total=total)
         traffic.down += total.nbytes * len(roster)
         released.append(total / planned.plan.scale)
@@ -102,7 +102,7 @@ def _name(client: str, answer: dict) -> str:
         raise UserError(f"A joint release cannot go on: {refused}.") from None
 
 
-def _total(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarray:
+def summed(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarray:
     """Runs the round of one sum, and returns it, int64 [n].
 
     Args:

@@ -1,0 +1,57 @@
+"""Tests the rounds of the benchmark of secure sums over NVFlare: their terms, and a real job."""
+
+import subprocess
+import sys
+
+import parameter_files
+import pytest
+from project import ENV, ROOT
+
+pytest.importorskip("nvflare", reason="needs the extra `flare`")
+
+from benchmarks import secure_sum_network
+from benchmarks.secure_sum_network import Round
+from pipelines import config
+from pipelines.federation.network.flare import processes
+from pipelines.privacy.secure_sums.roster import Identity
+
+KEYS = {f"c{number:02}": Identity.fresh().public.hex() for number in range(5)}
+
+
+def test_all_sides_of_a_round_have_the_same_terms_and_rounds_differ():
+    terms = Round(KEYS, 3, 100).terms
+    assert (terms.clients, terms.colluding, terms.threshold, terms.length) == (5, 2, 4, 100)
+    assert terms.digest == Round(dict(reversed(KEYS.items())), 3, 100).terms.digest
+    assert terms.digest != Round(KEYS, 4, 100).terms.digest
+
+
+def test_a_round_in_this_process_takes_time():
+    assert secure_sum_network.here(3, 10) > 0
+
+
+def test_clients_are_named_as_the_vectors_are():
+    params = secure_sum_network.ten(config.load())
+    names = secure_sum_network.vectors_of(10, 1)
+    assert list(params.clients) == list(names)
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_it_measures_over_the_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parameter_files.copy_files(ROOT, tmp_path)
+    code = (
+        "from benchmarks import common, secure_sum_network as own\n"
+        "common.RESULTS = common.Path('results')\n"
+        "own.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**ENV, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results/secure_sum_network.json").exists()
+    assert not processes._working_in(tmp_path)
