@@ -91,7 +91,11 @@ class Summand(client.Client):
     @collab.publish
     @answer_or_refusal
     def enter(self, keys: dict, number: int, length: int) -> dict:
-        """Begins a round, whose arguments are those of `Round`."""
+        """Begins a round.
+
+        Args:
+            keys, number, length: As the attributes of `Round`.
+        """
         self.vector = vectors_of(len(keys), length)[collab.site_name]
         self.member = members.Client(
             name=collab.site_name,
@@ -105,7 +109,13 @@ class Summand(client.Client):
     @collab.publish
     @answer_or_refusal
     def step_together(self, number: int, arrays: dict, scalars: dict) -> dict:
-        """Answers a step, as a client of a joint release."""
+        """Answers a step, as a client of a joint release.
+
+        Args:
+            number: The number of the round.
+            arrays: Of the server's message.
+            scalars: Of the server's message.
+        """
         answer = self.member.answer(message_of(arrays, scalars))
         return {"arrays": answer.arrays, "scalars": answer.scalars}
 
