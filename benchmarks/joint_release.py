@@ -306,6 +306,9 @@ def main() -> None:
     parser.add_argument("--longer", action="store_true", help="train the classifier longer")
     parser.add_argument("--images", type=Path)
     arguments = parser.parse_args()
+    if arguments.seeds != list(range(len(arguments.seeds))):
+        # a row counts its runs and does not name their seeds
+        parser.error("--seeds must be 0, 1, 2 and so on")
     arguments.clients = arguments.clients or (6 if arguments.mixed else USUAL)
     params = config.load()
     root = arguments.images or Path(params.prepare.root)

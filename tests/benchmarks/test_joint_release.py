@@ -88,3 +88,10 @@ def test_runs_that_are_stored_are_not_made_again(monkeypatch, tmp_path):
     row = joint_release.measured(case("own"), [0, 1, 2], tmp_path, done=[0.5, 0.6])
     assert row["runs"] == [0.5, 0.6, 0.2]
     assert row["accuracy"] == pytest.approx(1.3 / 3)
+
+
+def test_seeds_that_a_row_could_not_tell_apart_are_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["joint_release", "--seeds", "1", "2"])
+    with pytest.raises(SystemExit):
+        joint_release.main()
+    assert "--seeds must be 0, 1, 2 and so on" in capsys.readouterr().err

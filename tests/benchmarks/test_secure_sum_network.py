@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import parameter_files
 import pytest
 from project import ENV, ROOT
@@ -10,9 +12,9 @@ from project import ENV, ROOT
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
 from benchmarks import secure_sum_network
-from benchmarks.secure_sum_network import Round
+from benchmarks.secure_sum_network import Round, Summand
 from pipelines import config
-from pipelines.federation.network.flare import processes
+from pipelines.federation.network.flare import client, processes
 from pipelines.privacy.secure_sums.roster import Identity
 
 KEYS = {f"c{number:02}": Identity.fresh().public.hex() for number in range(5)}
@@ -25,8 +27,37 @@ def test_all_sides_of_a_round_have_the_same_terms_and_rounds_differ():
     assert terms.digest != Round(KEYS, 4, 100).terms.digest
 
 
-def test_a_round_in_this_process_takes_time():
-    assert secure_sum_network.here(3, 10) > 0
+class Engine:
+    """Calls the benchmark's clients in this process, each under its own name."""
+
+    def __init__(self, monkeypatch, home):
+        monkeypatch.chdir(home)
+        monkeypatch.setenv("FEDLENS_HOME", str(home))
+        self.site = SimpleNamespace(site_name="", caller=client.SERVERS_CELL)
+        monkeypatch.setattr(secure_sum_network, "collab", self.site)
+        monkeypatch.setattr(client, "collab", self.site)
+        self.clients = {name: Summand() for name in KEYS}
+        self.keys = {name: one.identity.public.hex() for name, one in self.clients.items()}
+
+    def ask_each(self, call: str, arguments: dict) -> dict:
+        answers = {}
+        for name, given in arguments.items():
+            self.site.site_name = name
+            answers[name] = getattr(self.clients[name], call)(**given)
+        return answers
+
+
+def test_both_sums_of_a_round_are_made_and_timed(monkeypatch, tmp_path):
+    engine = Engine(monkeypatch, tmp_path)
+    assert min(secure_sum_network.both(engine, Round(engine.keys, 0, 100))) > 0
+
+
+def test_a_plain_sum_of_other_vectors_is_noticed(monkeypatch, tmp_path):
+    engine = Engine(monkeypatch, tmp_path)
+    other = {"vector": np.zeros(100, np.int64)}
+    monkeypatch.setattr(Summand, "plain", lambda summand: other)
+    with pytest.raises(AssertionError, match="not the plain sum"):
+        secure_sum_network.both(engine, Round(engine.keys, 0, 100))
 
 
 def test_clients_are_named_as_the_vectors_are():
