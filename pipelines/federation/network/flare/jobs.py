@@ -4,6 +4,7 @@ A job holds names of installed code and of the run. It holds no code.
 """
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,9 @@ from pipelines.files import read_json
 POLL = 0.5
 # Seconds between two questions to a job about its phase.
 ASK_EVERY = 5.0
+# Seconds that a server that listens has to open a session. NVFlare may wait without end when it
+# gives up a connection that is half open, so a busy server must be given time.
+PATIENCE = 60.0
 
 
 def write(
@@ -73,7 +77,7 @@ def connected(kit: Path, timeout: float, check: Callable[[], None]) -> Iterator[
         check: Is called at every look, and raises if it is in vain to wait.
 
     Raises:
-        UserError: The server does not answer in time.
+        UserError: The folder is no kit of a submitter, or the server does not answer in time.
     """
     session = _open_session(kit, timeout, check)
     try:
@@ -83,10 +87,16 @@ def connected(kit: Path, timeout: float, check: Callable[[], None]) -> Iterator[
 
 
 def _open_session(kit: Path, timeout: float, check: Callable[[], None]) -> Session:
+    description = kit / names.ADMIN_FILE
+    if not description.exists():
+        raise UserError(f"{kit} is no start-up kit of a submitter: it lacks {names.ADMIN_FILE}.")
+    server = read_json(description)["admin"]
     began = time.monotonic()
     while True:
         try:
-            return new_secure_session(names.ADMIN, str(kit), timeout=5.0)
+            # a session is not tried before: to end one that does not connect takes long
+            socket.create_connection((server["host"], server["port"]), timeout=5.0).close()
+            return new_secure_session(names.ADMIN, str(kit), timeout=PATIENCE)
         except Exception as error:
             check()
             if time.monotonic() - began > timeout:

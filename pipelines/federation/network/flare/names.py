@@ -15,6 +15,8 @@ KIT = "FEDLENS_KIT"
 
 # The name of the submitter.
 ADMIN = "admin@fedlens.org"
+# Within a submitter's kit: where the server is.
+ADMIN_FILE = "startup/fed_admin.json"
 # NVFlare's name for the server's cell in the network, whatever its host.
 SERVERS_CELL = "server"
 # The channel by which a cell tells others about its peers, itself and its memory.
