@@ -1,16 +1,19 @@
 """Measures seconds of a secure sum and of a plain one over NVFlare on loopback, by clients and length.
 
-    python -m benchmarks.secure_sum_network          # minutes; ten clients and a server start here
+    python -m benchmarks.secure_sum_network          # forty clients and a server start here
+    python -m benchmarks.secure_sum_network --most 10
 
-One job measures all rows. Ten clients are connected, each in a process of its own, and a row asks
-the first K of them. The terms hold against t colluding clients, t being half of the clients. For
-the plain sum each client answers once with its vector. A round of each takes turns, and the median
-of several counts. Vectors have no noise, and journals lie in memory, as in a joint release.
+One job measures all rows. All clients of the largest row are connected, and a row asks the first K
+of them. A client has two processes, which take 0.45 GB together: forty need 20 GB of free memory.
+The terms hold against t colluding clients, t being half of the clients. For the plain sum each
+client answers once with its vector. A round of each takes turns, and the median of several counts.
+Vectors have no noise, and journals lie in memory, as in a joint release.
 
 Beside them stands the same round in this process, of which `secure_sum_cost` measures CPU-seconds
 and bytes. All processes share this machine's cores, which a real federation does not.
 """
 
+import argparse
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +43,10 @@ from pipelines.privacy.secure_sums.server import Server
 from pipelines.privacy.secure_sums.terms import Terms, least_threshold
 
 NAME = "secure_sum_network"
-CLIENTS = (3, 5, 10)
+CLIENTS = (3, 5, 10, 20, 40)
 ROUNDS = 5
+# seconds in which all clients must have come
+START = 1200.0
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class Adder(served.Server):
         rows = []
         number = 0
         for length in LENGTHS:
-            for count in CLIENTS:
+            for count in counts(len(keys)):
                 of_round = {name: keys[name] for name in sorted(keys)[:count]}
                 pairs = []
                 for _ in range(ROUNDS):
@@ -184,15 +189,23 @@ def here(clients: int, length: int) -> float:
     return float(np.median(seconds))
 
 
-def ten(params: config.Params) -> config.Params:
-    """Returns the parameters with as many clients as the largest row has, named as the vectors are."""
-    clients = {name: ClientParams(epsilon=1.0) for name in vectors_of(max(CLIENTS), 1)}
-    return params.model_copy(update={"clients": clients})
+def counts(most: int) -> list[int]:
+    """Returns the numbers of clients that have a row, if there are `most` clients."""
+    return [count for count in CLIENTS if count <= most]
+
+
+def with_clients(params: config.Params, count: int) -> config.Params:
+    """Returns the parameters with so many clients, named as the vectors are."""
+    clients = {name: ClientParams(epsilon=1.0) for name in vectors_of(count, 1)}
+    patient = params.federation.model_copy(update={"start_timeout": START})
+    return params.model_copy(update={"clients": clients, "federation": patient})
 
 
 def main() -> None:
     """Measures all rows over NVFlare and in this process, prints and stores the table."""
-    params = ten(config.load())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--most", type=int, choices=CLIENTS, default=max(CLIENTS), help="clients")
+    params = with_clients(config.load(), parser.parse_args().most)
     answer = engine_round.over_nvflare(params, NAME, server="Adder", client="Summand")
     rows = []
     for row in answer["rows"]:

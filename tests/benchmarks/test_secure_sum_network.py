@@ -1,5 +1,6 @@
 """Tests the rounds of the benchmark of secure sums over NVFlare: their terms, and a real job."""
 
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -61,8 +62,8 @@ def test_a_plain_sum_of_other_vectors_is_noticed(monkeypatch, tmp_path):
 
 
 def test_clients_are_named_as_the_vectors_are():
-    params = secure_sum_network.ten(config.load())
-    names = secure_sum_network.vectors_of(10, 1)
+    params = secure_sum_network.with_clients(config.load(), 40)
+    names = secure_sum_network.vectors_of(40, 1)
     assert list(params.clients) == list(names)
 
 
@@ -72,8 +73,10 @@ def test_it_measures_over_the_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parameter_files.copy_files(ROOT, tmp_path)
     code = (
+        "import sys\n"
         "from benchmarks import common, secure_sum_network as own\n"
         "common.RESULTS = common.Path('results')\n"
+        "sys.argv = ['', '--most', '5']\n"
         "own.main()"
     )
     done = subprocess.run(
@@ -84,5 +87,6 @@ def test_it_measures_over_the_network(tmp_path, monkeypatch):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "results/secure_sum_network.json").exists()
+    rows = json.loads((tmp_path / "results/secure_sum_network.json").read_text())["rows"]
+    assert [row["clients"] for row in rows] == [3, 5, 3, 5]
     assert not processes._working_in(tmp_path)
