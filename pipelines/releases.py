@@ -183,7 +183,7 @@ def make_once(
     Raises:
         UserError: A ledger refuses (tampered with, or above a lifetime cap), the result of a
             release that was made is gone, or no result could be moved to the ledgers' folder.
-            Nothing was spent then.
+            Nothing was spent then, if the text names no ledger that is charged.
     """
     releases = match_recorded(ledgers, releases)
     store = release_store.folder_of(ledgers, releases)
@@ -200,8 +200,7 @@ def make_once(
         )
         _check_store(store, was_made)
         # 3. every ledger enters its part before it is made
-        for client in sorted(releases):
-            ledgers[client].open(releases[client])
+        _enter_all(ledgers, releases)
         # 4. the result is on the disk, whole, before its entry is closed
         if store.exists():
             print("  made before: taken from the ledger's store; nothing is spent")
@@ -214,6 +213,28 @@ def make_once(
             ledgers[client].close(releases[client].fingerprint)
         shutil.rmtree(release_store.unfinished(ledgers, releases), ignore_errors=True)
     return store
+
+
+def _enter_all(ledgers: dict[str, Ledger], releases: dict[str, Release]) -> None:
+    """Enters a release in every client's ledger.
+
+    Raises:
+        LedgerError: One refuses. Another process may have entered something there since all were
+            asked. Then the text names those that are charged.
+    """
+    charged = []
+    for client in sorted(releases):
+        try:
+            ledgers[client].open(releases[client])
+        except LedgerError as error:
+            if not charged:
+                raise
+            raise LedgerError(
+                f"{error} That holds for {client}, whose ledger has changed since all were asked. "
+                f"Charged already: {', '.join(charged)}. The same release goes on there for no "
+                "further charge."
+            ) from error
+        charged.append(client)
 
 
 def enter_as_made(ledger: Ledger, release: Release) -> None:

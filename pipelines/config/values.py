@@ -82,8 +82,8 @@ def _epsilon(value):
     return float(value)
 
 
-# The edges are those of sense, not of arithmetic. Inside them no noise, rate or sum overflows,
-# whatever else is set.
+# The edges are those of sense. Inside them no rate or sum overflows, whatever else is set, and a
+# plan refuses what its lattice has no room for.
 Name = Annotated[str, BeforeValidator(_name)]
 Text = Annotated[str, BeforeValidator(_text)]
 Seed = number(int, "[0, 1e18]")

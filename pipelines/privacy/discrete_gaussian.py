@@ -73,7 +73,9 @@ class Budget:
 def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
     """Returns the lattice steps per unit that keep the rounding slack within its share of delta.
 
-    It is the least such power of two. Without noise a fixed fine lattice serves. The slack grows
+    It is the least such power of two. A caller may take a finer one, and must look then whether
+    64 bits hold its sums (FINEST) and its noise (`noise.WIDEST`). Without noise a fixed fine
+    lattice serves. The slack grows
     with e^epsilon, and releases compose: it is held at the largest epsilon that is ever planned, so
     that a client's total below that needs no second look. A finer lattice costs nothing.
 
@@ -100,6 +102,14 @@ def on_lattice(values: np.ndarray, scale: int) -> np.ndarray:
     bits wraps, which is post-processing of one that does not, and spoils the images alone.
     """
     return np.trunc(values * scale).astype(np.int64)
+
+
+def count_on_lattice(records: int, scale: int) -> np.ndarray:
+    """Returns a number of records in lattice steps, int64 [1], which wraps beyond 64 bits.
+
+    A wider number would be of another type than noise and masks, and be refused for that.
+    """
+    return np.array([records], np.int64) * np.int64(scale)
 
 
 def release(total: np.ndarray, *, sigma: float, scale: int, noise: Noise) -> np.ndarray:

@@ -21,6 +21,9 @@ import numpy as np
 
 # of a uniform number: its half steps are exact in float64
 BITS = 52
+# the largest deviation in lattice steps: an int64 ends 32 such deviations from 0. A wider draw would
+# end at that edge too often, and its sum with a total would show the total
+WIDEST = 2.0**58
 
 
 class Noise(Protocol):
@@ -35,7 +38,11 @@ class Noise(Protocol):
     source: str
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
-        """Returns int64 draws of the discrete Gaussian, sigma in lattice steps."""
+        """Returns int64 draws of the discrete Gaussian, sigma in lattice steps.
+
+        Raises:
+            ValueError: Sigma, which is public, is above WIDEST.
+        """
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:
         """Moves past one such draw, which a run that goes on after a kill has made before."""
@@ -68,6 +75,7 @@ class OsEntropy:
         """Returns int64 draws of OpenDP's discrete Gaussian, sigma in lattice steps."""
         import opendp.prelude as dp
 
+        check_width(sigma)
         dp.enable_features("contrib")
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
         draws = dp.m.make_gaussian(*space, scale=float(sigma))([0] * int(np.prod(shape)))
@@ -93,6 +101,19 @@ class OsEntropy:
         """Returns float64 [count] in (0, 1)."""
         bits = np.frombuffer(_random(8 * count), np.uint64) >> np.uint64(64 - BITS)
         return (bits + 0.5) * 2.0**-BITS
+
+
+def check_width(sigma: float) -> None:
+    """Checks that 64 bits have room for noise.
+
+    Args:
+        sigma: The deviation in lattice steps, which is public.
+
+    Raises:
+        ValueError: They have not.
+    """
+    if not sigma <= WIDEST:
+        raise ValueError(f"Noise of {sigma:g} lattice steps outgrows 64 bits.")
 
 
 def _random(count: int) -> bytes:
@@ -123,6 +144,7 @@ class SeededForTests:
 
     def discrete_gaussian(self, shape: tuple[int, ...], sigma: float) -> np.ndarray:
         """Returns rounded Gaussians, int64."""
+        check_width(sigma)
         return np.rint(self.rng.normal(0.0, sigma, shape)).astype(np.int64)
 
     def skip(self, shape: tuple[int, ...], sigma: float) -> None:

@@ -77,10 +77,11 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
     sigmas = [math.sqrt(count) * head_budget.sigma(share_of_steps) for count in steps]
     fixed = fixed_of(settings, space)
     weights = (fixed.count + 1) * space.classes
-    needed = lattice(
+    scale = lattice(
         head_budget,
-        sigma=min(sigma_count, *sigmas),
+        sigmas=(sigma_count, *sigmas),
         draws=1 + steps[-1] * weights,
+        coarsest=COARSEST,
     )
     details = {
         "count": {"sensitivity": 1.0, "sigma": sigma_count},
@@ -91,7 +92,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
             "sigma_by_steps": dict(zip(map(str, steps), sigmas)),
             "released_numbers_per_step": weights,
         },
-        "lattice": {"steps_per_unit": max(needed, COARSEST)},
+        "lattice": {"steps_per_unit": scale},
         "features": fixed.facts,
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of release 1 of dp_moments",

@@ -77,7 +77,7 @@ def plan(settings: DpMerf, budget: Budget, space: Space) -> Plan:
         "sigma": sigma,
         "d": _features(settings),
         "released_numbers": draws,
-        "lattice_steps_per_unit": lattice(budget, sigma=sigma or 1.0, draws=draws),
+        "lattice_steps_per_unit": lattice(budget, sigmas=(sigma or 1.0,), draws=draws),
         "settings": settings.model_dump(),
         "labels": "noisy histogram, part of the release",
     }

@@ -83,7 +83,7 @@ def plan(settings: DpMoments, budget: Budget, space: Space) -> Plan:
     draws = space.classes * (p + 1) + space.classes * p * (p + 1) // 2
     sigma1 = budget.sigma(settings.first_share)
     sigma2 = budget.sigma(1 - settings.first_share)
-    scale = lattice(budget, sigma=min(sigma1, sigma2), draws=draws)
+    scale = lattice(budget, sigmas=(sigma1, sigma2), draws=draws)
     details = {
         "sensitivity": 1.0,
         "sigma": [sigma1, sigma2],

@@ -44,7 +44,7 @@ from pipelines.training.tensors import device, one_thread
 NAME = "joint_datalens"
 KNOWN_FAILURES = datalens.KNOWN_FAILURES
 # of the mechanism, in the ledger: raise it when the same parameters would release something else
-VERSION = 1
+VERSION = 2
 IDENTITY = (
     datalens.IDENTITY
     | joint_plan.IDENTITY
@@ -95,11 +95,12 @@ def plan_together(settings: JointDatalens, budget: Budget, space: Space, group: 
     counted = counted.model_copy(update={"teachers": each * group.clients})
     of_one = planned(counted, budget, space, group.excess, NAME)
     details = joint_plan.details_of(of_one)
-    steps = settings.steps
+    # much noise may have changed them
+    steps = of_one.settings.steps
     course = joint_plan.shared(
         budget,
         (math.sqrt(steps) * budget.sigma(1.0),) * steps,
-        ((settings.batch, math.prod(space.shape)),) * steps,
+        ((of_one.settings.batch, math.prod(space.shape)),) * steps,
         group,
         COARSEST,
     )

@@ -16,7 +16,7 @@ each of the T sums has the T-th part of what the steps may spend. So mu is the s
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy as np
 from pipelines.config.generators import JointHead
 from pipelines.config.heads import HeadSchedule
 from pipelines.datasets.labelled_images import Images
-from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.discrete_gaussian import Budget, count_on_lattice
 from pipelines.privacy.lattice_gradients import COARSEST, Inputs, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
@@ -89,13 +89,14 @@ def plan_together(settings: JointHead, budget: Budget, space: Space, group: Grou
         group: Who makes the release together.
 
     Raises:
-        UserError: Delta is too small for the lattice of the noise.
+        UserError: As `joint_plan.shared`.
     """
     of_one = dp_head.plan(settings, budget, space)
     details = joint_plan.details_of(of_one)
     moments = dp_head.moments_plan(settings, budget, space)
     fixed = dp_head.fixed_of(settings, space)
-    courses = _courses(budget, group, details, moments, (fixed.count + 1, space.classes))
+    weights = fixed.count + 1, space.classes
+    courses = _courses(budget, group, details, moments, weights, space.records)
     shares = courses[0].shares
     details |= {
         "lattice": {"steps_per_unit": shares.scale},
@@ -135,6 +136,7 @@ def _courses(
     details: dict,
     moments: Plan | None,
     weights: tuple[int, int],
+    records: int | None,
 ) -> tuple[Course, ...]:
     """Returns a course for each number of steps that there may be, all on one lattice.
 
@@ -144,6 +146,7 @@ def _courses(
         details: Of the statement of `dp_head`.
         moments: The plan of the images, or None.
         weights: The shape of the head.
+        records: The declared number of all clients' records.
     """
     sigmas = (details["count"]["sigma"],)
     shapes = ((1,),)
@@ -158,7 +161,8 @@ def _courses(
     finest = max(course.shares.scale for course in courses)
     on_one_lattice = []
     for course in courses:
-        on_one_lattice.append(Course(replace(course.shares, scale=finest), course.shapes))
+        sums = course.shares.sigmas, course.shapes
+        on_one_lattice.append(joint_plan.shared(budget, *sums, group, finest, records))
     return tuple(on_one_lattice)
 
 
@@ -216,7 +220,7 @@ class _Part:
         if len(released) < plan.place_of_count:
             return dp_moments.next_sum(self.shard, plan.moments, plan.scale, released)
         if len(released) == plan.place_of_count:
-            return np.array([len(self.shard) * plan.scale])
+            return count_on_lattice(len(self.shard), plan.scale)
         return gradient_sum(
             self.inputs,
             _descent(plan, released).weights,

@@ -72,7 +72,7 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
         group: Who makes the release together.
 
     Raises:
-        UserError: Delta is too small for the lattice of the noise.
+        UserError: As `joint_plan.shared`.
     """
     signal = _signal(settings, budget, space, group)
     of_one = dp_moments.plan(_at(signal, settings), budget, space)
@@ -81,7 +81,11 @@ def plan_together(settings: JointMoments, budget: Budget, space: Space, group: G
     if signal:
         details["signal"] = signal
     course = joint_plan.shared(
-        budget, tuple(details["sigma"]), dp_moments.sum_shapes(of_one), group
+        budget,
+        tuple(details["sigma"]),
+        dp_moments.sum_shapes(of_one),
+        group,
+        records=space.records,
     )
     shares = course.shares
     details |= {

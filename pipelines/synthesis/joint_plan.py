@@ -6,7 +6,7 @@ sums follow may depend on what was released: then a plan has several courses, wi
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,6 +92,7 @@ def shared(
     shapes: tuple[tuple[int, ...], ...],
     group: Group,
     coarsest: int = 1,
+    records: int | None = None,
 ) -> Course:
     """Returns a course whose noise is planned in shares, where nobody may drop out.
 
@@ -101,9 +102,11 @@ def shared(
         shapes: The shape of each sum.
         group: Who makes the release together.
         coarsest: Lattice steps per unit, at least.
+        records: The declared number of all clients' records, if each may add 1 to an entry.
 
     Raises:
-        UserError: Delta is too small for the lattice of the noise.
+        UserError: Delta is too small for the lattice of the noise, epsilon for the noise, or there
+            are more records than an entry of 64 bits holds.
     """
     try:
         shares = noise_shares.planned(
@@ -113,10 +116,17 @@ def shared(
             clients=group.clients,
             threshold=group.clients,
             colluding=group.colluding,
+            coarsest=coarsest,
         )
     except Refusal as refusal:
         raise UserError(str(refusal)) from None
-    return Course(replace(shares, scale=max(shares.scale, coarsest)), shapes)
+    room = shares.clients * shares.bound // shares.scale
+    if records is not None and records > room:
+        raise UserError(
+            f"A sum of this release holds at most {room} records of all clients, and {records} are "
+            "declared. Let fewer clients release together, or ask for a smaller epsilon."
+        )
+    return Course(shares, shapes)
 
 
 def of_all(shares: SharePlan, number: int) -> float:

@@ -18,7 +18,7 @@ from models.fixed_features import BIAS
 from pipelines.config.heads import Head, HeadSchedule, HeadWarps
 from pipelines.datasets.labelled_images import Images
 from pipelines.paths import SCRATCH
-from pipelines.privacy.discrete_gaussian import release
+from pipelines.privacy.discrete_gaussian import count_on_lattice, release
 from pipelines.privacy.lattice_gradients import Inputs, inputs_of
 from pipelines.privacy.noise import Noise
 from pipelines.training import fixed_features, record_warps
@@ -66,7 +66,7 @@ def released_count(records: int, *, sigma: float, scale: int, noise: Noise) -> f
         scale: Lattice steps per unit.
         noise: The noise source.
     """
-    total = np.array([records * scale])
+    total = count_on_lattice(records, scale)
     return max(release(total, sigma=sigma, scale=scale, noise=noise).item(), LEAST_COUNT)
 
 

@@ -4,6 +4,27 @@ from mutants.mutant import TESTS, Mutant
 
 MUTANTS = [
     Mutant(
+        "draw noise that is wider than 64 bits",
+        "pipelines/privacy/noise.py",
+        "if not sigma <= WIDEST:",
+        "if False:",
+        f"{TESTS}/privacy/test_noise.py::test_noise_that_64_bits_do_not_hold_is_not_drawn",
+    ),
+    Mutant(
+        "plan noise that is wider than 64 bits",
+        "pipelines/lattice.py",
+        "if max(sigmas) * scale > WIDEST:",
+        "if False:",
+        f"{TESTS}/test_lattice.py::test_a_head_is_refused_before_its_noise_outgrows_64_bits",
+    ),
+    Mutant(
+        "let a number of records outgrow 64 bits",
+        "pipelines/privacy/discrete_gaussian.py",
+        "return np.array([records], np.int64) * np.int64(scale)",
+        "return np.array([records * scale])",
+        f"{TESTS}/privacy/test_discrete_gaussian.py::test_a_number_of_records_wraps_and_stays_an_int64",
+    ),
+    Mutant(
         "clip by the inputs of a record alone",
         "pipelines/privacy/lattice_gradients.py",
         "lengths = np.sqrt(np.square(errors).sum(1)) * records.norms",

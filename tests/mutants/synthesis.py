@@ -4,6 +4,14 @@ from mutants.mutant import TESTS, Mutant
 
 MUTANTS = [
     Mutant(
+        "sum the votes of more steps than the statement has",
+        "pipelines/synthesis/joint_datalens.py",
+        "steps = of_one.settings.steps",
+        "steps = settings.steps",
+        f"{TESTS}/synthesis/test_joint_datalens.py::"
+        "test_the_sums_are_those_that_the_statement_has_however_much_noise_there_is",
+    ),
+    Mutant(
         "halve the sensitivity of votes",
         "pipelines/synthesis/datalens/votes.py",
         "return 2 * math.sqrt(top_k * batch)",

@@ -36,6 +36,29 @@ def test_where_one_ledger_refuses_nobody_is_charged(tmp_path):
     assert [ledger.entries() for ledger in ledgers.values()] == [[], []]
 
 
+def test_a_ledger_that_changes_after_all_were_asked_names_those_that_are_charged(
+    tmp_path, monkeypatch
+):
+    cost = {"kind": "gaussian", "mu": Budget(2.0, DELTA).mu}
+    about = {"epsilon": 2.0, "delta": DELTA, "mu": cost["mu"]}
+    part, other = (Release("dpsgd", 1, {"seed": seed}, "d", cost, about) for seed in (0, 1))
+    caps = {"c0": None, "c1": 2.5}
+    ledgers = {
+        name: Ledger(tmp_path / f"{name}.jsonl", delta=DELTA, lifetime_epsilon=cap)
+        for name, cap in caps.items()
+    }
+
+    def enter_elsewhere(store, was_made):
+        # a network's client does so, after all ledgers were asked and before all have entered it
+        releases.enter_as_made(ledgers["c1"], other)
+
+    monkeypatch.setattr(releases, "_check_store", enter_elsewhere)
+    with pytest.raises(UserError, match=r"of 2\.5.* That holds for c1, .* Charged already: c0\."):
+        releases.make_once(ledgers, dict.fromkeys(ledgers, part), lambda folder: None)
+    assert [entry["event"] for entry in ledgers["c0"].entries()] == ["open"]
+    assert ledgers["c1"].total_epsilon(delta=DELTA) <= 2.5
+
+
 def released(folder, shares: dict[str, dict], make=lambda folder: None):
     """Makes a joint release of clients, or one client's: {client: parameters}."""
     cost = {"kind": "gaussian", "mu": 1.0}

@@ -129,10 +129,13 @@ class Client(ClientState):
         self.noise = noise
         self.inputs = linear_head.lattice_inputs(data, fixed, account.settings.warps)
         self.count = None
-        # the same for any number of steps: their noise grows as their numbers' root
-        least = min(account.noise_multiplier, account.count_sigma)
-        needed = lattice(account.budget, sigma=least, draws=1 + weights.size)
-        self.scale = max(needed, COARSEST)
+        self.scale = lattice(
+            account.budget,
+            # of one step, of as many as there may be, and of the count
+            sigmas=(account.noise_multiplier, account.first, account.count_sigma),
+            draws=1 + weights.size,
+            coarsest=COARSEST,
+        )
 
     @property
     def memory(self) -> dict:

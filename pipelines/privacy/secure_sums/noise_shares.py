@@ -41,7 +41,7 @@ import numpy as np
 
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import FINEST, Budget, lattice_scale
-from pipelines.privacy.noise import Noise
+from pipelines.privacy.noise import WIDEST, Noise
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 from pipelines.privacy.secure_sums.terms import LIMIT, Terms, least_threshold
@@ -154,6 +154,7 @@ def planned(
     clients: int,
     threshold: int,
     colluding: int,
+    coarsest: int = 1,
 ) -> SharePlan:
     """Returns the plan of a release. No private record is read.
 
@@ -164,9 +165,11 @@ def planned(
         clients: K.
         threshold: s, the fewest clients of a sum.
         colluding: t. Against a server that lies, 2 s > K + t must hold.
+        coarsest: Lattice steps per unit, at least.
 
     Raises:
-        Refusal: The threshold is not safe, or delta is too small for a lattice.
+        Refusal: The threshold is not safe, delta is too small for a lattice, or epsilon is so small
+            that 64 bits have no room for the noise.
     """
     least = least_threshold(clients=clients, colluding=colluding)
     if not (0 <= colluding < clients and least <= threshold <= clients):
@@ -181,7 +184,13 @@ def planned(
             f"delta must be larger: {draws} released numbers would need a lattice finer than 64 "
             f"bits have room for. Got {budget.delta}."
         )
-    return SharePlan(budget, sigmas, draws, clients, threshold, colluding, scale)
+    plan = SharePlan(budget, sigmas, draws, clients, threshold, colluding, max(scale, coarsest))
+    if max(plan.share_steps(number) for number in range(len(sigmas))) > WIDEST:
+        raise Refusal(
+            "epsilon must be larger: 64 bits have no room for the noise of so small a budget. Got "
+            f"{budget.epsilon}."
+        )
+    return plan
 
 
 def noisy(total: np.ndarray, plan: SharePlan, number: int, *, noise: Noise) -> np.ndarray:

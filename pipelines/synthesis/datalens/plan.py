@@ -99,7 +99,7 @@ def planned(
         "T": settings.steps,
         "sigma_over_N": ratio,
         "steps_affordable_at_sigma_N_1": affordable,
-        "lattice_steps_per_vote": lattice(budget, sigma=sigma or 1.0, draws=draws),
+        "lattice_steps_per_vote": lattice(budget, sigmas=(sigma or 1.0,), draws=draws),
         "epsilon_by_the_papers_accountant": _papers_epsilon(budget),
         # these shape no release; the rule does by the number of teachers, which stands here
         "settings": settings.model_dump(exclude={"weak_plan", "teachers_rule"}),

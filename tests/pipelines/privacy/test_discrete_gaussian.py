@@ -16,6 +16,7 @@ from pipelines.privacy.discrete_gaussian import (
     FINEST,
     SLACK_SHARE,
     Budget,
+    count_on_lattice,
     lattice_scale,
     on_lattice,
     release,
@@ -51,6 +52,13 @@ def test_nothing_fails_by_how_many_rows_there_are():
     rows, noise = on_lattice(np.full((5, 1), 1.0), 2**62), np.array([7])
     with np.errstate(over="raise"):
         assert int((rows.sum(0) + noise)[0]) == (5 * 2**62 + 7 + 2**63) % 2**64 - 2**63
+
+
+@pytest.mark.parametrize("records", [0, 1, 2**18 - 1, 2**18, 2**18 + 1, 2**19 + 3])
+def test_a_number_of_records_wraps_and_stays_an_int64(records):
+    total = count_on_lattice(records, FINEST)
+    assert total.dtype == np.int64
+    assert int(total[0]) == (records * FINEST + 2**63) % 2**64 - 2**63
 
 
 def test_a_delta_next_to_nothing_finds_no_lattice_and_raises_nothing():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from pipelines.privacy.noise import OsEntropy, SeededForTests, source
+from pipelines.privacy.noise import WIDEST, OsEntropy, SeededForTests, source
 
 DRAWS = 20_000
 SIGMA = 50.0
@@ -51,6 +51,17 @@ def test_control_noise_of_another_scale_is_rejected(draws, factor):
 def test_control_shifted_or_missing_noise_is_rejected(draws):
     assert law_pvalue(draws + 5, SIGMA) < UNLIKELY
     assert law_pvalue(np.zeros(DRAWS, np.int64), SIGMA) < UNLIKELY
+
+
+@pytest.mark.parametrize("noise", [OsEntropy(), SeededForTests(0)])
+def test_noise_that_64_bits_do_not_hold_is_not_drawn(noise):
+    """A draw that ended at the edge would show the total that is added to it."""
+    edges = np.iinfo(np.int64)
+    widest = noise.discrete_gaussian((2000,), WIDEST)
+    assert edges.min / 2 < widest.min() < 0 < widest.max() < edges.max / 2
+    for sigma in (2 * WIDEST, 2.0**64, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="outgrows 64 bits"):
+            noise.discrete_gaussian((1,), sigma)
 
 
 def test_noise_of_a_small_scale_is_discrete_gaussian_not_rounded():

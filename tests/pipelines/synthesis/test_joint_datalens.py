@@ -117,6 +117,20 @@ def test_all_steps_cost_the_budget_whole(planned):
     assert details["sigma_over_N"] == pytest.approx(details["sigma"] * math.sqrt(3 / 2) / 6)
 
 
+@pytest.mark.parametrize(("above", "steps"), [(0.01, 3), (100.0, 7)])
+def test_the_sums_are_those_that_the_statement_has_however_much_noise_there_is(
+    planned, above, steps
+):
+    high_noise = {"above": above, "latent": 3, "steps": 3}
+    plan = planned(3.0, steps=7, high_noise=high_noise)
+    details = plan.statement.details
+    assert len(plan.courses[0].shapes) == details["T"] == plan.settings.steps == steps
+    in_votes = plan.shares.sigmas[0] * details["sensitivity"]
+    assert in_votes == pytest.approx(details["sigma"])
+    assert plan.shares.mu == pytest.approx(Budget(3.0, 1e-5).mu)
+    assert f" {steps} steps at sigma/N = {details['sigma_over_N']:.2f}" in plan.lines[0]
+
+
 def test_one_record_more_moves_a_step_by_the_unit_at_most(planned, members):
     plan = planned(3.0, steps=2, learning_rate=0.1, teacher_steps=8)
     more = members[1]

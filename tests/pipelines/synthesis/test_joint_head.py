@@ -8,9 +8,11 @@ import pytest
 from benchmarks.recipe_step import pictures
 from pipelines import config
 from pipelines.datasets.labelled_images import Images, concatenate
+from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.privacy.secure_sums.in_process import Summation
+from pipelines.privacy.secure_sums.noise_shares import noisy
 from pipelines.synthesis import dp_head, joint_head, release
 from pipelines.synthesis.joint_fit import Member, fit_together
 from pipelines.synthesis.joint_head import HeadPlan
@@ -58,6 +60,34 @@ class Counting:
     def discrete_gaussian(self, shape, sigma):
         self.deviations.append(sigma)
         return np.full(shape, self.value, np.int64)
+
+
+class Many:
+    """Stands for so many records that their number does not fit into 64 bits on the lattice."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+
+def test_however_many_records_there_are_their_number_is_released():
+    """A refusal would tell the server, without noise, that they are so many."""
+    plan = planned(10.0, head_share=1.0)
+    edge = 2**63 // plan.scale
+    for count in (edge - 1, edge, edge + 1):
+        (member,) = members({"c0": Many(count)})
+        with joint_head.contribution(member, plan) as part:
+            (total,) = noisy(part([]), plan.shares, 0, noise=Counting())
+        assert total.dtype == np.int64
+        assert total == (count * plan.scale + 2**63) % 2**64 - 2**63
+
+
+def test_more_records_than_64_bits_hold_are_refused_by_the_plan():
+    space = release.public_space(PARAMS.profiles["digits"], 10**7)
+    with pytest.raises(UserError, match=r"holds at most \d+ records .* 10000000 are declared"):
+        joint_head.plan_together(settings(), Budget(10.0, 1e-5), space, Group(3, 1))
 
 
 @pytest.mark.parametrize("head_share", [0.5, 1.0])

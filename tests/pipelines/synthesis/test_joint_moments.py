@@ -59,6 +59,19 @@ def test_without_noise_it_is_the_fit_of_all_records_to_the_last_bit():
         np.testing.assert_array_equal(joint[name], value)
 
 
+def test_more_records_than_64_bits_hold_are_refused_by_the_plan():
+    settings = PARAMS.generator("digits", "joint_moments")
+    budget = Budget(10.0, 1e-5)
+    room = 2**62 // planned(budget).scale
+    for records, fits in [(room - 5, True), (2 * room, False)]:
+        space = release.public_space(PARAMS.profiles["digits"], records)
+        if fits:
+            joint_moments.plan_together(settings, budget, space, Group(5, 2))
+            continue
+        with pytest.raises(UserError, match=rf"at most {room - 1} records .* {records} are decl"):
+            joint_moments.plan_together(settings, budget, space, Group(5, 2))
+
+
 LOW = {"below": 300.0, "cutoff": 5, "residual_clip": 1.0, "first_share": 0.5, "inflation": 2.0}
 WEAK = {name: value for name, value in LOW.items() if name != "below"}
 

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
-from pipelines.privacy.noise import OsEntropy, SeededForTests
+from pipelines.privacy.noise import WIDEST, OsEntropy, SeededForTests
 from pipelines.privacy.secure_sums.noise_shares import SharePlan, distance_of_sums, noisy, planned
 from pipelines.privacy.secure_sums.refusals import Refusal
 
@@ -183,6 +183,8 @@ def test_an_infinite_budget_adds_no_noise_and_says_so():
 def test_plans_that_are_not_safe_are_refused():
     with pytest.raises(Refusal, match=r"threshold must be in \[5, 6\]. Got 4"):
         plan_of(threshold=4)
+    with pytest.raises(Refusal, match="epsilon must be larger: 64 bits have no room"):
+        plan_of(sigmas=(1.0, WIDEST))
     with pytest.raises(Refusal, match="delta must be larger"):
         plan_of(budget=Budget(3.0, 1e-300))
 
