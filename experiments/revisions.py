@@ -178,4 +178,7 @@ def _where(name: str) -> str:
     """Returns a sentence on how to have the results."""
     if name == WORKSPACE:
         return "Run `make repro`."
-    return "Bring it back (`dvc exp apply` or `git checkout`), then run `make repro`."
+    return (
+        "Where they ran in the working tree, commit `dvc.lock`, or compare with `workspace`. Else "
+        "bring it back (`dvc exp apply` or `git checkout`), and run `make repro`."
+    )

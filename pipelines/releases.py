@@ -15,10 +15,10 @@ where a run has a folder of its own (`dvc exp run --temp`, `--queue`).
 ...     print("  it is made")
 ...     (folder / "result.txt").write_text("noisy sums")
 >>> store = make_once(ledgers, {"c0": release}, make)
-  c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+  c0: with this, all its releases together come to epsilon 1.994 at delta 1e-05
   it is made
 >>> make_once(ledgers, {"c0": release}, make) == store
-  c0: with this, all its releases together come to epsilon 1.993 at delta 1e-05
+  c0: with this, all its releases together come to epsilon 1.994 at delta 1e-05
   made before: taken from the ledger's store; nothing is spent
 True
 """

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pipelines import config
 from pipelines.errors import UserError, told_in_a_sentence
 
+INTERRUPTED = "Interrupted. Run `make repro` again: what is done is kept."
+
 
 def main(
     run: Callable,
@@ -32,7 +34,7 @@ def main(
     if methods:
         parser.add_argument("--method")
     names = vars(parser.parse_args())
-    with told_in_a_sentence():
+    with told_in_a_sentence(interrupted=INTERRUPTED):
         params = config.load()
         known = {
             "dataset": params.datasets,

@@ -28,7 +28,7 @@ from pipelines.config.dp import (
 from pipelines.config.federation import FEWEST
 from pipelines.config.generators import GENERATORS, HEADS, JOINT
 from pipelines.config.training import BASELINES, NewClients
-from pipelines.config.values import Block, mistake
+from pipelines.config.values import Block, Names, mistake
 from pipelines.errors import UserError
 from pipelines.paths import RAW
 
@@ -58,19 +58,19 @@ class Checks:
         self.networks()
         self.profiles()
         self.root()
+        self.lists()
         self.clients()
         self.partition()
-        self.lists()
         self.joint()
         self.new_clients("new_clients", self.params.new_clients)
         for dataset in self.params.profiles:
             block = self.params.training(dataset, "new_clients")
             self.new_clients(f"new_clients (profile {dataset})", block)
 
-    def _mistake(self, where: str, got: object, rule: str) -> UserError:
+    def _mistake(self, where: str, got: object, rule: str, known: Names = ()) -> UserError:
         """Returns `values.mistake`, with the file in which the value stands."""
-        plain = "(" not in where
-        return mistake(where, got, rule, self.file(tuple(where.split("."))) if plain else None)
+        file = None if "(" in where else self.file(tuple(where.split(".")))
+        return mistake(where, got, rule, file, known)
 
     def networks(self) -> None:
         """Checks what each network overrides."""
@@ -79,17 +79,17 @@ class Checks:
             for name in METHODS:
                 self.params.on_network(network, name)
 
-    def _names(self, where: str, overrides: dict[str, dict], allowed: tuple[str, ...]) -> None:
-        for name in overrides:
+    def _names(self, where: str, names: Names, allowed: Names) -> None:
+        for name in names:
             if name not in allowed:
-                raise self._mistake(where, name, f"of {', '.join(allowed)}")
+                raise self._mistake(where, name, f"one of {', '.join(allowed)}", allowed)
 
     def profiles(self) -> None:
         """Checks each profile, and the settings that its data set has under it."""
         for dataset in self.params.datasets:
             if dataset not in self.params.profiles:
                 rule = "a name that has a file in 'profiles', NAME.yaml"
-                raise self._mistake("datasets", dataset, rule)
+                raise self._mistake("datasets", dataset, rule, self.params.profiles)
         for dataset, profile in self.params.profiles.items():
             where = f"profiles.{dataset}"
             self._names(f"{where}.training", profile.training, TRAINING)
@@ -233,9 +233,10 @@ class Checks:
 
     def clients(self) -> None:
         """Checks that each client gets a shard, and that its lifetime values agree."""
+        shards = self.params.partition.clients
         for client in self.params.clients:
-            if client not in self.params.partition.clients:
-                rule = "among the clients of 'partition.clients', who get a shard"
+            if client not in shards:
+                rule = f"among 'partition.clients' ({', '.join(shards)}), who get a shard"
                 raise self._mistake("clients", client, rule)
         for client, settings in self.params.clients.items():
             if settings.lifetime_delta is not None and settings.lifetime_epsilon is None:
@@ -285,10 +286,7 @@ class Checks:
             "baselines.algorithms": params.baselines.algorithms,
             "dp_baselines.algorithms": params.dp_baselines.algorithms,
         }
-        for name in params.baselines.algorithms:
-            if name not in BASELINES:
-                rule = f"a list of {', '.join(BASELINES)}"
-                raise self._mistake("baselines.algorithms", name, rule)
+        self._names("baselines.algorithms", params.baselines.algorithms, BASELINES)
         for where, names in lists.items():
             may_be_empty = where.endswith(".algorithms")
             if len(set(names)) < len(names) or not (names or may_be_empty):

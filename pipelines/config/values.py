@@ -7,7 +7,7 @@ found, and the file.
 import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from pipelines.config.places import PARAMS, file_of
 from pipelines.errors import UserError
 
+Names = Collection[str]
 # A name becomes a folder and a part of a stage's name, joined by '-'.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 # The most characters of a name. A file system takes 255 for all parts together.
@@ -123,7 +124,9 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def mistake(where: str, got: object, rule: str, file: str | None = None) -> UserError:
+def mistake(
+    where: str, got: object, rule: str, file: str | None = None, known: Names = ()
+) -> UserError:
     """Returns the error to raise for a value that must be something else.
 
     Args:
@@ -131,17 +134,21 @@ def mistake(where: str, got: object, rule: str, file: str | None = None) -> User
         got: The value.
         rule: What it must be.
         file: The file in which the value stands; None if its path says so.
+        known: The names that the value may have, of which the nearest is named.
     """
     owner, _, name = where.rpartition(".")
-    return UserError(f"{_parameter(name, owner)} {_must(rule, got)} ({file or file_of(where)})")
+    said = _must(rule, got, known)
+    return UserError(f"{_parameter(name, owner)} {said} ({file or file_of(where)})")
 
 
 def _parameter(name: object, owner: str) -> str:
     return f"The '{name}' parameter{f' of {owner}' if owner else ''}"
 
 
-def _must(rule: str, got: object) -> str:
-    return f"must be {rule}. Got {shown(got)} instead."
+def _must(rule: str, got: object, known: Names = ()) -> str:
+    near = nearest(got, known) if isinstance(got, str) else None
+    hint = f": did you mean {near!r}?" if near else "."
+    return f"must be {rule}. Got {shown(got)} instead{hint}"
 
 
 def shown(value: object) -> str:
@@ -217,13 +224,14 @@ def _explain(item: dict, prefix: str, block: type, file: Callable[[tuple], str] 
     rule = RULES.get(item["type"], plain)
     if item["type"] == "literal_error":
         rule = f"one of {item['ctx']['expected']}"
-    said = _must(rule, item["input"])
+    known = re.findall("'([^']*)'", rule) if rule.startswith("one of") else []
+    said = _must(rule, item["input"], known)
     if isinstance(name, int):
         return f"Item {name + 1} of the list {owner} {said} ({place})"
     return f"{_parameter(name, owner)} {said} ({place})"
 
 
-def nearest(name: str, known: list[str]) -> str | None:
+def nearest(name: str, known: Collection[str]) -> str | None:
     """Returns what may have been meant: a name of nearly the same letters or the same beginning."""
     near = difflib.get_close_matches(name, known, n=1)
     begun = [

@@ -58,6 +58,12 @@ def add(params: Params, name: str, path: Path | None, *, by_site: bool | None) -
         )
     proposed = proposal.propose(findings, params.partition, params.prepare.test_fraction)
     write_text(profile, proposal.as_yaml(name, proposed.profile))
+    try:
+        config.load()
+    except UserError:
+        # no command would work any more
+        profile.unlink()
+        raise
     print("\n".join(_next_steps(params, name, root, findings, proposed)))
 
 

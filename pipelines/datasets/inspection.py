@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipelines.datasets import image_folder, labelled_images, npz_source, owners
+from pipelines.config.data import channels_first
+from pipelines.datasets import image_folder, labelled_images, npz_reader, npz_source, owners
 from pipelines.datasets.picture_file import opened
 from pipelines.errors import UserError
 
@@ -121,7 +122,10 @@ def _of_folder(folder: Path, by_site: bool) -> Findings:
 
 def _of_npz(root: Path, dataset: str) -> Findings:
     records, test = npz_source.read(root=root, dataset=dataset)
-    height, width, channels = records.images.shape[1:]
+    shape = records.images.shape[1:]
+    if channels_first(shape):
+        raise npz_reader.channels_are_first(f"The images of {dataset}.npz", shape)
+    height, width, channels = shape
     return Findings(
         "npz",
         labelled_images.class_names(root / f"{dataset}.npz"),

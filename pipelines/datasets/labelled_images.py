@@ -106,6 +106,24 @@ def without_ids(images: np.ndarray, labels: np.ndarray) -> Images:
     return Images(images, labels, np.full(len(labels), -1, np.int64))
 
 
+def unlabelled(images: np.ndarray) -> Images:
+    """Returns images that have no labels and no ids, from an array.
+
+    Args:
+        images: uint8 [n, H, W, C].
+
+    Raises:
+        UserError: The array is another one.
+    """
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise UserError(
+            f"Images must be uint8 [n, height, width, channels]. Got {images.dtype} "
+            f"{list(images.shape)} instead."
+        )
+    nothing = np.full(len(images), -1)
+    return Images(images, nothing, nothing)
+
+
 def concatenate(sets: list[Images]) -> Images:
     """Returns the images of all sets, in their order and without their owners."""
     return Images(

@@ -193,6 +193,20 @@ def _check_ints(name: str, values: np.ndarray, path: Path, mended: str) -> None:
         raise UserError(f"{name!r} of {path} must be below 2**63. Got {values.max()} instead.")
 
 
+def channels_are_first(images: str, shape: tuple[int, ...] | list[int]) -> UserError:
+    """Returns the error for images [C, H, W], which names the line that mends them.
+
+    Args:
+        images: What the images are, for the text.
+        shape: The shape of one of them.
+    """
+    channels, *sides = shape
+    return UserError(
+        f"{images} have their channels first, {['n', *shape]}. The channels must be last, "
+        f"{['n', *sides, channels]}. Convert: {CHANNELS_LAST}."
+    )
+
+
 def _images_mended(images: np.ndarray) -> str:
     """Returns how such images become uint8 [n, H, W, C], or nothing where that is not clear."""
     steps = []

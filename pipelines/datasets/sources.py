@@ -145,10 +145,7 @@ def _check_declared(data: Images, dataset: str, classes: int, shape: list[int]) 
     image_shape = list(data.images.shape[1:])
     is_permuted = image_shape != shape and sorted(image_shape) == sorted(shape)
     if is_permuted and channels_first(image_shape):
-        raise UserError(
-            f"The images of {dataset} have their channels first, {['n', *image_shape]}. The "
-            f"channels must be last, {['n', *shape]}. Convert: {npz_reader.CHANNELS_LAST}."
-        )
+        raise npz_reader.channels_are_first(f"The images of {dataset}", image_shape)
     if len(data) and data.ids.min() < 0:
         raise UserError(
             f"The ids of {dataset} must be 0 or above: -1 marks synthetic images. "

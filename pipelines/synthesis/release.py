@@ -13,7 +13,7 @@ from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import AGAIN, read_arrays, read_json, require, write_arrays, write_json
 from pipelines.privacy.accounting import total_epsilon
-from pipelines.privacy.ledger import Identity, Release
+from pipelines.privacy.ledger import Identity, Release, wording
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import base
@@ -46,8 +46,8 @@ def announce(plan: Plan, name: str, generators: int) -> None:
     )
     if generators > 1:
         costs = [{"kind": "gaussian", "mu": statement.mu}] * generators
-        total = total_epsilon(costs=costs, delta=statement.delta)
-        print(f"  if the sets of all {generators} generators are handed out: epsilon {total:.3f}")
+        total = wording.rounded_up(total_epsilon(costs=costs, delta=statement.delta))
+        print(f"  if the sets of all {generators} generators are handed out: epsilon {total}")
     for line in plan.lines:
         print(f"  {line}")
     if plan.weak:

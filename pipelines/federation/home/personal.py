@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from pipelines.config.data import Profile
-from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.labelled_images import Images, unlabelled
 from pipelines.errors import UserError
 from pipelines.files import AGAIN, read_arrays, write_arrays
 from pipelines.training import classifier
@@ -48,22 +48,24 @@ class Personal:
     elsewhere: np.ndarray
     alone: nn.Module | None = None
 
-    def predict(self, data: Images, *, elsewhere: bool = False) -> np.ndarray:
+    def predict(self, data: Images | np.ndarray, *, elsewhere: bool = False) -> np.ndarray:
         """Returns the most likely class of every image, int64 [n].
 
         Args:
-            data: the images.
+            data: the images, or an array uint8 [n, H, W, C] of them.
             elsewhere: whether they are everybody's, and not of the client's own kind.
         """
         return self.probabilities(data, elsewhere=elsewhere).argmax(1)
 
-    def probabilities(self, data: Images, *, elsewhere: bool = False) -> np.ndarray:
+    def probabilities(self, data: Images | np.ndarray, *, elsewhere: bool = False) -> np.ndarray:
         """Returns the probability of each class of every image, float32 [n, K].
 
         Args:
-            data: the images.
+            data: the images, or an array uint8 [n, H, W, C] of them.
             elsewhere: whether they are everybody's, and not of the client's own kind.
         """
+        if isinstance(data, np.ndarray):
+            data = unlabelled(data)
         images, _ = tensors(data, next(self.model.parameters()).device)
         offset = torch.as_tensor(self.elsewhere if elsewhere else self.at_home)
         outputs = logits(self.model, images)

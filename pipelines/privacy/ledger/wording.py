@@ -8,6 +8,15 @@ VOID = "infinity (a release without a guarantee is among them)"
 BEYOND = f"more than {LARGEST_EPSILON:g} (beyond which nothing is claimed)"
 
 
+def rounded_up(epsilon: float) -> str:
+    """Returns an epsilon with three decimals, which is never below it.
+
+    >>> rounded_up(5.655448), rounded_up(20.0)
+    ('5.656', '20.000')
+    """
+    return f"{math.ceil(epsilon * 1000 - 1e-6) / 1000:.3f}"
+
+
 def total(epsilon: float, costs: list[dict]) -> str:
     """Returns a total in words, to stand after the word epsilon.
 
@@ -16,7 +25,7 @@ def total(epsilon: float, costs: list[dict]) -> str:
         costs: Its costs, which tell why an infinite one is infinite.
     """
     if math.isfinite(epsilon):
-        return f"{epsilon:.3f}"
+        return rounded_up(epsilon)
     return VOID if any(cost["kind"] == "none" for cost in costs) else BEYOND
 
 
@@ -40,7 +49,7 @@ def culprits(releases: list[tuple[str, dict]], delta: float) -> str:
     before = total_epsilon(costs=costs[:passed], delta=delta)
     return (
         f"{name} brought it above {LARGEST_EPSILON:g}, as number {passed + 1} of {len(costs)}: "
-        f"those before it come to {before:.3f}. What each release says of itself still holds."
+        f"those before it come to {rounded_up(before)}. What each release says of itself still holds."
     )
 
 

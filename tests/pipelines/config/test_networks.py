@@ -56,7 +56,7 @@ def test_the_rate_follows_the_network_and_not_the_data_set(classifier):
         (
             ("networks", "cnn"),
             {"fedavgg": {}},
-            "The 'cnn' parameter of networks must be of meta, fine_tune",
+            "The 'cnn' parameter of networks must be one of meta, fine_tune",
         ),
         (
             ("networks", "abadi"),

@@ -143,7 +143,7 @@ def test_on_a_public_data_set_it_is_refused():
             {"federated": {"mu": 1.0}},
             "'mu' parameter of fedavg (profile mnist)",
         ),
-        (("baselines", "algorithms"), ["fedavgg"], "a list of local, random_init, single"),
+        (("baselines", "algorithms"), ["fedavgg"], "one of local, random_init, single"),
         (("baselines", "algorithms"), ["local", "local"], "a list of names, none twice"),
         (("dp_baselines", "algorithms"), ["dpsgd", "dpsgd"], "a list of names, none twice"),
         (("synthesis", "generators"), [], "a list of at least one name, none twice"),

@@ -47,6 +47,42 @@ def test_nothing_is_suggested_where_nothing_is_near():
     assert line == "The 'steps' parameter of clients.c0 is unknown. (params.yaml)"
 
 
+@pytest.mark.parametrize(
+    "path, wrong, near",
+    [
+        (("baselines", "algorithms"), ["fedavgg"], "fedavg"),
+        (("dp_baselines", "algorithms"), ["dpsgdhead"], "dpsgd_head"),
+        (("synthesis", "generators"), ["dp_moment"], "dp_moments"),
+        (("datasets",), ["digit"], "digits"),
+        (("partition", "scheme"), "dirichlett", "dirichlet"),
+    ],
+)
+def test_a_misspelt_choice_is_named_with_its_nearest_neighbour(path, wrong, near):
+    line = mistakes(changed(path, wrong))[0]
+    got = wrong[0] if isinstance(wrong, list) else wrong
+    assert f"Got {got!r} instead: did you mean {near!r}?" in line
+
+
+def test_nothing_is_suggested_for_a_choice_that_is_near_to_none():
+    line = mistakes(changed(("partition", "scheme"), "xyz"))[0]
+    assert "Got 'xyz' instead. (" in line
+
+
+def test_a_client_without_a_shard_is_told_with_those_that_have_one():
+    content = shipped()
+    content["partition"]["clients"] = ["c0", "c9"]
+    (line,) = mistakes(content)
+    assert "must be among 'partition.clients' (c0, c9)" in line
+    assert "Got 'c1' instead" in line
+
+
+def test_a_client_that_stands_twice_is_told_first():
+    content = shipped()
+    content["partition"]["clients"][-1] = "c0"
+    (line,) = mistakes(content)
+    assert "'clients' parameter of partition must be" in line and "none twice" in line
+
+
 @pytest.mark.parametrize("name", ["c/0", "../c0", "c 0", "", "-c", "c-0", ".c", "c0\n", 7, "ü"])
 def test_a_client_s_name_must_be_fit_for_a_folder_and_a_stage(name):
     content = shipped()

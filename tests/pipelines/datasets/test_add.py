@@ -200,6 +200,30 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(project, name, path, said)
     assert sorted((project / "profiles").iterdir()) == before
 
 
+def test_channels_first_are_refused_before_a_profile_is_written(project):
+    arrays = {"images": np.zeros((40, 3, 8, 8), np.uint8), "labels": np.arange(40) % 2}
+    (project / "raw").mkdir(exist_ok=True)
+    np.savez(project / "raw/cells.npz", **arrays)
+    said = r"channels first, \['n', 3, 8, 8\].* Convert: images = np.moveaxis\(images, 1, -1\)\."
+    with pytest.raises(UserError, match=said):
+        add("cells")
+    assert not (project / "profiles/cells.yaml").exists()
+
+
+def test_a_profile_that_no_command_would_take_is_not_left(project, monkeypatch):
+    by_class(project / "raw", "skin", {"a": 60, "b": 60})
+    written = proposal.as_yaml
+    monkeypatch.setattr(
+        proposal,
+        "as_yaml",
+        lambda *proposed: written(*proposed).replace("classes: 2", "classes: 0"),
+    )
+    with pytest.raises(UserError, match=r"The .classes. parameter of profiles\.skin must be"):
+        add("skin")
+    assert not (project / "profiles/skin.yaml").exists()
+    config.load()
+
+
 def test_nothing_in_the_profile_follows_from_how_many_images_there_are(project):
     few = by_class(project / "raw", "few", {"a": 30, "b": 30})
     by_class(project / "raw", "many", {"a": 90, "b": 60})

@@ -11,6 +11,7 @@ from pipelines.plan.candidates import Candidate, Part
 from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.ledger import Ledger, LedgerError
+from pipelines.privacy.ledger.wording import rounded_up
 
 FILTER = accounting.RenyiFilter(1.0, DELTA, order=12.0)
 COSTS = {
@@ -103,7 +104,9 @@ def test_the_room_after_a_real_run_is_that_of_its_ledgers(built, capsys):
     text = said(built, capsys)
     assert "own, c0: no cap" in text
     ledger = Ledger(built.path / "ledgers/own/c1.jsonl", delta=DELTA, lifetime_epsilon=cap)
-    so_far = f"epsilon {ledger.total_epsilon():.3f} at delta 1e-05 so far, of a cap of {cap}"
+    so_far = (
+        f"epsilon {rounded_up(ledger.total_epsilon())} at delta 1e-05 so far, of a cap of {cap}"
+    )
     assert f"own, c1: {so_far}; room for\n" in text
     counts = dict(line.split() for line in text.split("room for\n")[1].splitlines()[:3])
     opened = [entry for entry in ledger.entries() if entry["event"] == "open"]

@@ -11,6 +11,7 @@ from pipelines import config
 from pipelines.plan import __main__ as plan
 from pipelines.plan import spent
 from pipelines.privacy.ledger import Ledger
+from pipelines.privacy.ledger.wording import rounded_up
 
 pytestmark = pytest.mark.pipeline
 
@@ -25,7 +26,7 @@ def test_the_report_and_each_clients_total_of_its_cap_are_told(built):
     totals = {}
     for client in ("c0", "c1"):
         ledger = Ledger(built.path / f"ledgers/own/{client}.jsonl", delta=1e-5)
-        totals[client] = f"epsilon {ledger.total_epsilon():.3f} at delta 1e-05 so far"
+        totals[client] = f"epsilon {rounded_up(ledger.total_epsilon())} at delta 1e-05 so far"
     assert said(built) == [
         "The report, which is private: reports/index.html",
         "What each client has spent, all its releases together:",

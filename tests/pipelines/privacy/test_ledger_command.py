@@ -16,6 +16,7 @@ from project import ENV, ROOT
 from pipelines.privacy import accounting
 from pipelines.privacy.ledger import Ledger
 from pipelines.privacy.ledger.__main__ import main
+from pipelines.privacy.ledger.wording import rounded_up
 
 
 @pytest.fixture
@@ -57,7 +58,9 @@ def refused(capsys):
 
 
 def epsilon(*releases, delta=DELTA) -> str:
-    return f"{accounting.total_epsilon(costs=[one.cost for one in releases], delta=delta):.3f}"
+    return (
+        f"{rounded_up(accounting.total_epsilon(costs=[one.cost for one in releases], delta=delta))}"
+    )
 
 
 def test_show_has_each_release_with_its_delta_and_a_total_of_each_mechanism(folder, said):

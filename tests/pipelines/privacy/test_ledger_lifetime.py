@@ -9,6 +9,7 @@ from shipped import changed, load, mistakes
 from pipelines import releases
 from pipelines.privacy import accounting
 from pipelines.privacy.ledger import Ledger, LedgerError
+from pipelines.privacy.ledger.wording import rounded_up
 
 CAP = 1.4  # two releases at epsilon 1 come to 1.47 at delta 1e-5, and to less than 1 at 1e-2
 LARGE = 1e-2
@@ -38,7 +39,7 @@ def test_where_delta_never_changed_the_refusal_says_no_more_than_it_did(tmp_path
     ledger(tmp_path).open(release())
     total = accounting.total_epsilon(costs=TWO, delta=DELTA)
     assert refusal(ledger(tmp_path)) == (
-        f"This dp_moments release would bring c0 to a total epsilon of {total:.3f} at delta 1e-05, above its "
+        f"This dp_moments release would bring c0 to a total epsilon of {rounded_up(total)} at delta 1e-05, above its "
         "lifetime_epsilon of 1.4. Nothing was spent."
     )
 
@@ -93,7 +94,7 @@ def test_cap_and_delta_come_from_the_clients_block(tmp_path, monkeypatch, capsys
     said = capsys.readouterr().out
     total = accounting.total_epsilon(costs=TWO[:1], delta=1e-3)
     assert (
-        f"all its releases together come to epsilon {total:.3f} of a lifetime 1.4 at delta 0.001"
+        f"all its releases together come to epsilon {rounded_up(total)} of a lifetime 1.4 at delta 0.001"
         in said
     )
 

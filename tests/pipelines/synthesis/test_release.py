@@ -11,6 +11,7 @@ from pipelines.errors import UserError
 from pipelines.files import new_folder
 from pipelines.privacy.accounting import gdp_epsilon
 from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.ledger.wording import rounded_up
 from pipelines.privacy.noise import OsEntropy, SeededForTests
 from pipelines.synthesis import dp_moments, release
 from pipelines.synthesis.base import Space
@@ -100,7 +101,7 @@ def test_announce_names_the_price_and_the_weakness(capsys, plan):
         out.splitlines()[-1]
         == "  WEAK: this plan can only make noise; its card.md says why, and what would work"
     )
-    assert f"all 2 generators are handed out: epsilon {both:.3f}" in out
+    assert f"all 2 generators are handed out: epsilon {rounded_up(both)}" in out
 
 
 def test_a_declared_number_of_records_is_no_fact_about_a_release(plan):

@@ -44,6 +44,17 @@ def test_weights_that_learned_the_prior_have_it_taken_off_elsewhere():
     assert np.array_equal(model.predict(images(), elsewhere=True), expected)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_array_of_images_is_read_as_images_are(elsewhere):
+    model = personal.balanced(network(), PRIOR)
+    expected = model.probabilities(images(), elsewhere=elsewhere)
+    np.testing.assert_array_equal(
+        model.probabilities(images().images, elsewhere=elsewhere), expected
+    )
+    with pytest.raises(UserError, match=r"uint8 \[n, height, .* Got float32 \[50, 8, 8, 1\]"):
+        model.predict(images().pixels)
+
+
 def test_a_file_gives_both_read_outs_back(tmp_path):
     model = personal.balanced(network(), PRIOR)
     personal.write(tmp_path / "c0.safetensors", model)
