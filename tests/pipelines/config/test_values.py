@@ -124,7 +124,7 @@ def test_each_mistake_has_its_own_line():
 def test_an_item_of_a_list_is_counted_from_one():
     (line,) = mistakes(changed(("synthesis", "generators"), ["dp_moments", "dp_marf"]))
     assert line.startswith("Item 2 of the list synthesis.generators must be one of 'datalens'")
-    assert line.endswith("Got 'dp_marf' instead. (params.yaml)")
+    assert line.endswith("Got 'dp_marf' instead: did you mean 'dp_merf'? (params.yaml)")
 
 
 @pytest.mark.parametrize(
