@@ -29,7 +29,9 @@ def lines(params: Params) -> list[str]:
     """
     written = []
     page = paths.REPORTS / "index.html"
-    if page.exists():
+    # a page of an earlier run may be of other data sets
+    is_of_these = all((paths.REPORTS / dataset).exists() for dataset in params.datasets)
+    if page.exists() and is_of_these:
         written.append(f"The report, which is private: {page}")
     written.append("What each client has spent, all its releases together:")
     for dataset in params.datasets:

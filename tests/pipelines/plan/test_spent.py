@@ -35,6 +35,14 @@ def test_the_report_and_each_clients_total_of_its_cap_are_told(built):
     ]
 
 
+def test_a_report_of_other_data_sets_is_not_told(built):
+    with contextlib.chdir(built.path):
+        params = config.load()
+        others = params.model_copy(update={"datasets": ["digits"]})
+        assert spent.lines(params)[0].endswith("reports/index.html")
+        assert spent.lines(others)[0] == spent.lines(params)[1]
+
+
 def test_before_a_run_there_is_no_report_and_nothing_is_spent(checkout):
     assert said(checkout) == [
         "What each client has spent, all its releases together:",
