@@ -27,8 +27,8 @@ from pipelines.files import write_text
 MOST_LINES = 30
 # No count decides this: what a client releases must not follow from how many records it has.
 OF_DATALENS = (
-    "# `datalens` takes longest, and serves clients of ten thousand records and more at epsilon 10.",
-    "# If it is public that yours have fewer or ask for less, take it out of `synthesis.generators`.",
+    "# Without `datalens`, which takes longest. It serves clients of ten thousand records and more at",
+    "# epsilon 10. If it is public that yours have so many, leave it in.",
 )
 
 
@@ -163,7 +163,10 @@ def _next_steps(
     if prepare:
         lines += ["prepare:", *prepare]
     lines += _partition_lines(params, proposed.partition)
-    if proposed.partition and "datalens" in params.synthesis.generators:
+    generators = [name for name in params.synthesis.generators if name != "datalens"]
+    if proposed.partition and generators and generators != params.synthesis.generators:
+        lines += ["synthesis:", "  generators:"]
+        lines += [f"  - {generator}" for generator in generators]
         lines += OF_DATALENS
     return [*lines, "", "Then run `python -m pipelines.config`, and `make repro`."]
 

@@ -61,7 +61,8 @@ def test_a_folder_with_damaged_files_is_told_whole_and_can_be_used(project, caps
     assert "2 cannot be read:" in told and "broken.png" in told and "scan.dcm" in told
     assert "left out 1, each no image by the ending of its name: notes.txt" in told
     assert "on_unreadable: skip     # leaves out the 2 above" in told
-    assert "take it out of `synthesis.generators`" in told
+    assert "# Without `datalens`, which takes longest." in told
+    assert followed(told).synthesis.generators == ["dp_moments"]
     profile = config.load().profiles["skin"]
     assert profile.shape == [32, 32, 3] and profile.classes == 2 and profile.source == "folder"
     # what the lines ask for, put into params.yaml, is what the pipeline reads
