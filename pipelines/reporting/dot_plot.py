@@ -4,11 +4,15 @@ The page draws it as a table, so that it can be read aloud and copied: the SVG o
 its figure in words. Nothing is drawn here. All places are in percent of the axis (`scale`).
 """
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from pipelines.reporting import scale
 from pipelines.reporting.formatting import number
+
+# numbers in words on an axis
+MOST_TEXTS = 3
 
 
 class Figure(NamedTuple):
@@ -51,9 +55,14 @@ def column(figures: Iterable[Figure], form: str = "+.3f", zero: bool = True) -> 
         shown += [end for end in figure[:3] if end is not None]
     axis = scale.around(shown)
     ticks = []
-    for tick in axis.ticks():
+    numbers = axis.ticks()
+    # more numbers than these touch each other in a narrow column
+    every = math.ceil(len(numbers) / MOST_TEXTS)
+    origin = numbers.index(0.0) if 0.0 in numbers else 0
+    for place, tick in enumerate(numbers):
         text = "0" if tick == 0 else format(tick, "+g" if zero else "g")
-        ticks.append({"at": axis.place(tick), "text": text})
+        is_told = (place - origin) % every == 0
+        ticks.append({"at": axis.place(tick), "text": text if is_told else ""})
     marks = [_mark(figure, axis, form) for figure in rows]
     return {"zero": axis.place(0.0) if zero else None, "ticks": ticks, "marks": marks}
 
