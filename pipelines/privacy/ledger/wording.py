@@ -11,9 +11,11 @@ BEYOND = f"more than {LARGEST_EPSILON:g} (beyond which nothing is claimed)"
 def rounded_up(epsilon: float) -> str:
     """Returns an epsilon with three decimals, which is never below it.
 
-    >>> rounded_up(5.655448), rounded_up(20.0)
-    ('5.656', '20.000')
+    >>> rounded_up(5.655448), rounded_up(20.0), rounded_up(math.inf)
+    ('5.656', '20.000', 'inf')
     """
+    if math.isinf(epsilon):
+        return "inf"
     return f"{math.ceil(epsilon * 1000 - 1e-6) / 1000:.3f}"
 
 
