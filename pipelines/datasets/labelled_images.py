@@ -120,8 +120,7 @@ def unlabelled(images: np.ndarray) -> Images:
             f"Images must be uint8 [n, height, width, channels]. Got {images.dtype} "
             f"{list(images.shape)} instead."
         )
-    nothing = np.full(len(images), -1)
-    return Images(images, nothing, nothing)
+    return without_ids(images, np.full(len(images), -1))
 
 
 def concatenate(sets: list[Images]) -> Images:

@@ -22,7 +22,8 @@ MUTANTS = [
         "pipelines/privacy/discrete_gaussian.py",
         "return np.array([records], np.int64) * np.int64(scale)",
         "return np.array([records * scale])",
-        f"{TESTS}/privacy/test_discrete_gaussian.py::test_a_number_of_records_wraps_and_stays_an_int64",
+        f"{TESTS}/privacy/test_discrete_gaussian.py::"
+        "test_a_number_of_records_wraps_and_stays_an_int64",
     ),
     Mutant(
         "clip by the inputs of a record alone",

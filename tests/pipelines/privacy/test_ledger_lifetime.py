@@ -39,7 +39,8 @@ def test_where_delta_never_changed_the_refusal_says_no_more_than_it_did(tmp_path
     ledger(tmp_path).open(release())
     total = accounting.total_epsilon(costs=TWO, delta=DELTA)
     assert refusal(ledger(tmp_path)) == (
-        f"This dp_moments release would bring c0 to a total epsilon of {rounded_up(total)} at delta 1e-05, above its "
+        f"This dp_moments release would bring c0 to a total epsilon of {rounded_up(total)} "
+        "at delta 1e-05, above its "
         "lifetime_epsilon of 1.4. Nothing was spent."
     )
 
@@ -94,8 +95,8 @@ def test_cap_and_delta_come_from_the_clients_block(tmp_path, monkeypatch, capsys
     said = capsys.readouterr().out
     total = accounting.total_epsilon(costs=TWO[:1], delta=1e-3)
     assert (
-        f"all its releases together come to epsilon {rounded_up(total)} of a lifetime 1.4 at delta 0.001"
-        in said
+        f"all its releases together come to epsilon {rounded_up(total)} "
+        "of a lifetime 1.4 at delta 0.001" in said
     )
 
 
