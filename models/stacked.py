@@ -1,8 +1,8 @@
 """Runs many teachers as one stack of tensors [N, ...]: the function of teachers.py, for N at once.
 
 What it saves over N networks run one after the other: images that all teachers share are unfolded
-once and meet the first layer of all of them in one matrix product. Label planes are never made, for
-the convolution of a constant plane is a map per class, added like a bias. Row n of every result
+once. Label planes are never made, for the convolution of a constant plane is a map per class, added
+like a bias. Pixels that a next layer reads as one patch lie side by side. Row n of every result
 depends on teacher n's weights and images alone. `stacked_layers` has the two products and their
 gradients.
 
@@ -19,9 +19,10 @@ from functools import cache
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from models.stacked_layers import Convolution, Dense
-from models.teachers import SLOPE, LabelledConv, LabelledDense, Teacher, same
+from models.stacked_layers import Convolution, Dense, sides_of
+from models.teachers import SLOPE, LabelledConv, Teacher, same
 
 Stack = dict[str, torch.Tensor]
 # images [N, B, C, H, W] and int64 labels [N, B]
@@ -81,7 +82,11 @@ def logits(teacher: Teacher, weights: Stack, *batches: Batch) -> torch.Tensor:
         parts.append((images.permute(0, 1, 3, 4, 2), onehot))
     all_labels = _all_labels(parts)
     for number, layer in enumerate(teacher.layers):
-        x = FORMS[type(layer)](layer, _part(weights, f"layers.{number}."), parts)
+        own = _part(weights, f"layers.{number}.")
+        if isinstance(layer, LabelledConv):
+            x = _convolved(layer, own, parts, following=teacher.layers[number + 1])
+        else:
+            x = _dense(own, parts)
         if number < len(teacher.layers) - 1:
             normalised = _normalised(x, _part(weights, f"norms.{number}."))
             x = F.leaky_relu(normalised, SLOPE, inplace=True)
@@ -102,40 +107,58 @@ def _part(weights: Stack, prefix: str) -> Stack:
     return part
 
 
-def _dense(layer: LabelledDense, weights: Stack, parts: list[Batch]) -> torch.Tensor:
+def _dense(weights: Stack, parts: list[Batch]) -> torch.Tensor:
     x = torch.cat([x.flatten(2) for x, _ in parts], 1)
     maps = weights["label_weight"].transpose(1, 2) + weights["bias"][:, None]
     return Dense.apply(x, weights["weight"], _all_labels(parts), maps)
 
 
-def _convolved(layer: LabelledConv, weights: Stack, parts: list[Batch]) -> torch.Tensor:
-    sides = parts[0][0].shape[2:4]
-    maps = _label_maps(weights["label_weight"], weights["bias"], sides, layer.stride)
+def _convolved(
+    layer: LabelledConv, weights: Stack, parts: list[Batch], *, following: nn.Module
+) -> torch.Tensor:
+    height, width = sides_of(parts[0][0])
+    tile = _tile(layer, following, (height, width))
+    maps = _label_maps(
+        weights["label_weight"], weights["bias"], (height, width), layer.stride, tile
+    )
     images = [x for x, _ in parts]
-    return Convolution.apply(weights["weight"], _all_labels(parts), maps, layer.stride, *images)
+    labels = _all_labels(parts)
+    return Convolution.apply(weights["weight"], labels, maps, layer.stride, tile, *images)
+
+
+def _tile(layer: LabelledConv, following: nn.Module, sides: tuple[int, int]) -> int:
+    """Returns the side of the next layer's patches where they cut the output into tiles, or 1."""
+    if not isinstance(following, LabelledConv):
+        return 1
+    side = following.weight.shape[1]
+    outputs = [same(pixels, layer.weight.shape[1], layer.stride)[0] for pixels in sides]
+    tiled = side == following.stride and all(pixels % side == 0 for pixels in outputs)
+    return side if tiled else 1
 
 
 def _label_maps(
-    weight: torch.Tensor, bias: torch.Tensor, sides: torch.Size, stride: int
+    weight: torch.Tensor, bias: torch.Tensor, sides: tuple[int, int], stride: int, tile: int
 ) -> torch.Tensor:
     """Returns [N, classes, H' W' out]: what a plane of ones adds for each class, and the bias.
 
-    At the borders it adds less.
+    At the borders it adds less. Pixels have the order of the output, in tiles.
     """
     count, out, kernel, _, classes = weight.shape
     taps = weight.flatten(2, 3).permute(0, 2, 3, 1).reshape(count, kernel**2, classes * out)
-    inside = _inside(*sides, kernel, stride).to(weight)
+    inside = _inside(*sides, kernel, stride, tile).to(weight)
     maps = torch.matmul(inside, taps).view(count, -1, classes, out)
     return (maps + bias[:, None, None]).transpose(1, 2).reshape(count, classes, -1)
 
 
 @cache
-def _inside(height: int, width: int, kernel: int, stride: int) -> torch.Tensor:
+def _inside(height: int, width: int, kernel: int, stride: int, tile: int) -> torch.Tensor:
     """Returns [H' W', kernel²]: one where a tap falls on the image, zero on the padding."""
-    _, columns = same(width, kernel, stride)
-    _, rows = same(height, kernel, stride)
+    across, columns = same(width, kernel, stride)
+    down, rows = same(height, kernel, stride)
     ones = F.pad(torch.ones(1, 1, height, width), (*columns, *rows))
-    return F.unfold(ones, kernel, stride=stride)[0].T.contiguous()
+    taps = F.unfold(ones, kernel, stride=stride)[0].T
+    in_tiles = taps.reshape(down // tile, tile, across // tile, tile, -1).transpose(1, 2)
+    return in_tiles.flatten(0, 3).contiguous()
 
 
 def _normalised(x: torch.Tensor, norm: Stack) -> torch.Tensor:
@@ -149,6 +172,3 @@ def _normalised(x: torch.Tensor, norm: Stack) -> torch.Tensor:
         F.layer_norm(flat, flat.shape[2:]).view_as(x),
         norm["scale"].view(shape),
     )
-
-
-FORMS = {LabelledDense: _dense, LabelledConv: _convolved}

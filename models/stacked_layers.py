@@ -1,9 +1,12 @@
 """Computes the two products of stacked teachers and their gradients.
 
-Shapes have N for the teachers and B for the images of a batch.
+Shapes have N for the teachers and B for the images of a batch. Images are [N, B, H, W, C], or lie in
+tiles: [N, B, H / t, W / t, t, t, C]. A layer whose kernel and stride are t finds the pixels of each
+of its patches side by side there, and copies none.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -49,7 +52,7 @@ class Convolution(torch.autograd.Function):
     """Applies a convolution of each teacher to its own or to shared images.
 
     It is one product over unfolded patches per batch. Images that the teachers share (stride 0)
-    are unfolded once, and meet all their weights in one wide product.
+    are unfolded once.
     """
 
     @staticmethod
@@ -59,69 +62,111 @@ class Convolution(torch.autograd.Function):
         labels: torch.Tensor,
         maps: torch.Tensor,
         stride: int,
+        tile: int,
         *batches: torch.Tensor,
     ) -> torch.Tensor:
-        """Returns [N, all B, H', W', out].
+        """Returns [N, all B, H', W', out], or the same in tiles.
 
         Args:
             weight: [N, out, k, k, C].
             labels: One-hot [N, all B, classes].
-            maps: [N, classes, H' W' out], what each class adds.
+            maps: [N, classes, H' W' out], what each class adds, in the result's order.
             stride: The stride.
-            *batches: Images [N, B, H, W, C].
+            tile: Pixels along one side of the result's tiles, a divisor of H' and W'. 1 for none.
+            *batches: Images [N, B, H, W, C]. In tiles only where these have the kernel's side.
         """
         count, out, kernel = weight.shape[:3]
-        height, rows = same(batches[0].shape[2], kernel, stride)
-        width, columns = same(batches[0].shape[3], kernel, stride)
-        result = weight.new_empty(count, labels.shape[1], height, width, out)
+        layout = Layout.of(batches[0], kernel, stride, tile)
+        result = weight.new_empty(count, labels.shape[1], *layout.grid, out)
         unfolded = []
         for x, flat in zip(batches, _flat_parts(result, batches)):
-            same_for_all = x.stride(0) == 0
-            padded = F.pad(x[:1] if same_for_all else x, (0, 0, *columns, *rows)).contiguous()
-            patches = _patches(padded, height, width, kernel, stride)
+            images = x[:1] if x.stride(0) == 0 else x
+            patches = _patches(images, layout)
             unfolded.append(patches if ctx.needs_input_grad[0] else None)
-            if same_for_all:
-                product = patches[0] @ weight.view(count * out, -1).T
-                flat.copy_(product.view(-1, count, out).transpose(0, 1))
-            else:
-                torch.bmm(patches, weight.flatten(2).transpose(1, 2), out=flat)
+            each = patches.expand(count, -1, -1)
+            torch.bmm(each, weight.flatten(2).transpose(1, 2), out=flat)
         result.view(count, labels.shape[1], -1).baddbmm_(labels, maps)
-        ctx.geometry = (padded.shape[2:4], (rows[0], columns[0]), stride)
+        ctx.layout = layout
         ctx.shapes = [x.shape for x in batches]
         ctx.save_for_backward(weight, labels, *unfolded)
         return result
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Returns the gradients to weight, labels (none), maps, stride (none) and each batch."""
+        """Returns the gradients to weight, labels, maps, stride, tile and each batch.
+
+        Those to labels, stride and tile are none.
+        """
         weight, labels, *unfolded = ctx.saved_tensors
-        to_weight, _, to_maps, _, *to_batches = ctx.needs_input_grad
+        to_weight, _, to_maps, _, _, *to_batches = ctx.needs_input_grad
         flats = _flat_parts(gradient, ctx.shapes)
         kernels = weight.flatten(2)
-        height, width = gradient.shape[2:4]
         images = [None] * len(flats)
         for number, wanted in enumerate(to_batches):
             if wanted:
-                batch, *sides = ctx.shapes[number][1:4]
                 taps = torch.bmm(flats[number], kernels)
-                taps = taps.view(len(weight), batch, height, width, *weight.shape[2:])
-                images[number] = _folded(taps, sides, *ctx.geometry)
+                images[number] = _folded(taps, ctx.shapes[number], ctx.layout)
         return (
             _weight_gradient(flats, unfolded).view_as(weight) if to_weight else None,
             None,
             torch.bmm(labels.transpose(1, 2), gradient.flatten(2)) if to_maps else None,
             None,
+            None,
             *images,
         )
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Says where a convolution's patches lie in its images, and its outputs in memory.
+
+    Attributes:
+        sides: (height, width) of an image.
+        outputs: (height, width) of the output.
+        padding: Pixels before and after, for rows and for columns.
+        kernel: Pixels along one side of the kernel.
+        stride: The stride.
+        tile: Pixels along one side of the output's tiles; 1 for none.
+    """
+
+    sides: tuple[int, int]
+    outputs: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    kernel: int
+    stride: int
+    tile: int
+
+    @classmethod
+    def of(cls, images: torch.Tensor, kernel: int, stride: int, tile: int) -> "Layout":
+        """Returns the layout of a SAME convolution of these images."""
+        height, width = sides_of(images)
+        rows, before_and_after = same(height, kernel, stride)
+        columns, left_and_right = same(width, kernel, stride)
+        padding = (before_and_after, left_and_right)
+        return cls((height, width), (rows, columns), padding, kernel, stride, tile)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Returns the shape of the output's pixels in memory."""
+        height, width = self.outputs
+        if self.tile == 1:
+            return height, width
+        return height // self.tile, width // self.tile, self.tile, self.tile
+
+
+def sides_of(images: torch.Tensor) -> tuple[int, int]:
+    """Returns (height, width) of images [N, B, H, W, C], or of images in tiles."""
+    height, width, *tile = images.shape[2:-1]
+    return (height * tile[0], width * tile[1]) if tile else (height, width)
+
+
 def _flat_parts(result: torch.Tensor, batches: Sequence) -> list[torch.Tensor]:
-    """Returns views [N, B H' W', out] of a result [N, all B, H', W', out], one per batch.
+    """Returns views [N, B H' W', out] of a result [N, all B, ..., out], one per batch.
 
     A batch may stand here by its shape.
     """
     sizes = [getattr(batch, "shape", batch)[1] for batch in batches]
-    return [part.flatten(1, 3) for part in result.split(sizes, 1)]
+    return [part.flatten(1, -2) for part in result.split(sizes, 1)]
 
 
 def _weight_gradient(flats: list[torch.Tensor], unfolded: list[torch.Tensor]) -> torch.Tensor:
@@ -133,38 +178,56 @@ def _weight_gradient(flats: list[torch.Tensor], unfolded: list[torch.Tensor]) ->
     return total
 
 
-def _patches(
-    padded: torch.Tensor, height: int, width: int, kernel: int, stride: int
-) -> torch.Tensor:
-    """Returns the patches [N, B H' W', k k C] of padded images."""
+def _patches(images: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """Returns the patches [N, B H' W', k k C] of images, in the order of the output's pixels."""
+    if images.ndim == 7:
+        # a tile is a patch
+        return images.flatten(4).flatten(1, 3)
+    rows, columns = layout.padding
+    padded = images
+    if any((*rows, *columns)):
+        padded = F.pad(images, (0, 0, *columns, *rows))
+    padded = padded.contiguous()
     count, batch, _, _, channels = padded.shape
     teacher, image, row, column, _ = padded.stride()
-    shape = (count, batch, height, width, kernel, kernel * channels)
-    view = padded.as_strided(shape, (teacher, image, row * stride, column * stride, row, 1))
+    kernel, stride, tile = layout.kernel, layout.stride, layout.tile
+    height, width = layout.outputs
+    shape = (height // tile, width // tile, tile, tile, kernel, kernel * channels)
+    steps = (row * stride * tile, column * stride * tile, row * stride, column * stride, row, 1)
+    view = padded.as_strided((count, batch, *shape), (teacher, image, *steps))
     return view.reshape(count, batch * height * width, -1)
 
 
-def _folded(
-    taps: torch.Tensor,
-    sides: tuple[int, int],
-    padded: tuple[int, int],
-    before: tuple[int, int],
-    stride: int,
-) -> torch.Tensor:
-    """Returns images [N, B, H, W, C] of taps [N, B, H', W', k, k, C]: the transpose of `_patches`.
+def _folded(taps: torch.Tensor, shape: torch.Size, layout: Layout) -> torch.Tensor:
+    """Returns images of taps [N, B H' W', k k C]: the transpose of `_patches`.
 
     Every tap's part is added where it came from, and the padding is cut off.
+
+    Args:
+        taps: The gradients of the patches.
+        shape: The shape of the images, in tiles or not.
+        layout: Where the patches lie.
     """
-    count, batch, height, width, kernel, _, channels = taps.shape
-    if kernel == stride:
-        # patches do not overlap
-        whole = (count, batch, height * kernel, width * kernel, channels)
-        image = taps.transpose(3, 4).reshape(whole)
-    else:
-        image = taps.new_zeros(count, batch, *padded, channels)
-        for row in range(kernel):
-            rows = slice(row, row + stride * height, stride)
-            for column in range(kernel):
-                columns = slice(column, column + stride * width, stride)
-                image[:, :, rows, columns] += taps[:, :, :, :, row, column]
-    return image[:, :, before[0] : before[0] + sides[0], before[1] : before[1] + sides[1]]
+    if len(shape) == 7:
+        return taps.view(shape)
+    count, batch, height, width, channels = shape
+    kernel, stride, tile = layout.kernel, layout.stride, layout.tile
+    down, across = layout.outputs
+    taps = taps.view(
+        count, batch, down // tile, across // tile, tile, tile, kernel, kernel, channels
+    )
+    taps = taps.transpose(3, 4).reshape(count, batch, down, across, kernel, kernel, channels)
+    (above, below), (left, right) = layout.padding
+    image = taps.new_zeros(count, batch, above + height + below, left + width + right, channels)
+    for row in range(kernel):
+        rows = image[:, :, row : row + stride * down : stride]
+        for column in range(0, kernel, stride):
+            # the next `stride` taps lie side by side in the image, and do not overlap
+            part = taps[:, :, :, :, row, column : column + stride].flatten(4)
+            places = rows.as_strided(
+                part.shape,
+                (*rows.stride()[:3], stride * channels, 1),
+                rows.storage_offset() + column * channels,
+            )
+            places.add_(part)
+    return image[:, :, above : above + height, left : left + width]

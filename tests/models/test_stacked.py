@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from models import stacked
+from models import stacked, stacked_layers
 from models.teachers import TEACHERS, same
 
 SHAPES = [(28, 28, 1), (8, 8, 3), (7, 10, 1), (1, 3, 2)]
@@ -109,25 +109,44 @@ def test_no_row_of_teachers_or_images_sees_another(teacher):
 
 
 def test_label_maps_are_the_convolution_of_the_planes_they_replace():
-    for kernel, stride, (height, width) in [
-        (5, 2, (28, 28)),
-        (2, 2, (7, 9)),
-        (5, 2, (3, 4)),
-        (3, 1, (6, 5)),
+    for kernel, stride, (height, width), tile in [
+        (5, 2, (28, 28), 1),
+        (4, 2, (28, 28), 2),
+        (4, 2, (8, 12), 2),
+        (2, 2, (7, 9), 1),
+        (5, 2, (3, 4), 1),
+        (3, 1, (6, 5), 1),
+        (3, 1, (6, 9), 3),
     ]:
         weight, bias = torch.randn(2, 4, kernel, kernel, 3).double(), torch.randn(2, 4).double()
-        inside = stacked._inside(height, width, kernel, stride)
+        inside = stacked._inside(height, width, kernel, stride, tile)
         assert set(inside.unique().tolist()) <= {0.0, 1.0}
-        maps = stacked._label_maps(weight, bias, (height, width), stride)
+        maps = stacked._label_maps(weight, bias, (height, width), stride, tile)
         for index in range(2):
             planes = torch.eye(3).double()[:, :, None, None].expand(-1, -1, height, width)
             pads = (*same(width, kernel, stride)[1], *same(height, kernel, stride)[1])
             expected = F.conv2d(
                 F.pad(planes, pads), weight[index].permute(0, 3, 1, 2), bias[index], stride
             )
-            torch.testing.assert_close(
-                maps[index], expected.permute(0, 2, 3, 1).flatten(1), atol=1e-12, rtol=1e-12
-            )
+            in_tiles = F.pixel_unshuffle(expected, tile)
+            ordered = in_tiles.unflatten(1, (-1, tile * tile)).permute(0, 3, 4, 2, 1)
+            torch.testing.assert_close(maps[index], ordered.flatten(1), atol=1e-12, rtol=1e-12)
+
+
+def test_a_layer_of_whole_patches_reads_them_from_tiles_and_copies_none(monkeypatch):
+    network = TEACHERS["compact"]((8, 8, 1), CLASSES, 6)
+    own, _ = batches((8, 8, 1))
+    shapes = []
+    patches = stacked_layers._patches
+
+    def seen(images, layout):
+        found = patches(images, layout)
+        shapes.append((images.shape[2:], found.data_ptr() == images.data_ptr()))
+        return found
+
+    monkeypatch.setattr(stacked_layers, "_patches", seen)
+    stacked.logits(network, drawn(network), own)
+    assert shapes == [((8, 8, 1), False), ((2, 2, 2, 2, 16), True)]
 
 
 def test_same_padding_is_tensorflows():
