@@ -75,9 +75,9 @@ def lattice_scale(budget: Budget, *, sigma: float, draws: int) -> int:
 
     It is the least such power of two. A caller may take a finer one, and must look then whether
     64 bits hold its sums (FINEST) and its noise (`noise.WIDEST`). Without noise a fixed fine
-    lattice serves. The slack grows
-    with e^epsilon, and releases compose: it is held at the largest epsilon that is ever planned, so
-    that a client's total below that needs no second look. A finer lattice costs nothing.
+    lattice serves. The slack grows with e^epsilon, and releases compose: it is held at the largest
+    epsilon that is ever planned, so that a client's total below that needs no second look. A finer
+    lattice costs nothing.
 
     Args:
         budget: The budget, whose delta pays for the slack.
