@@ -38,6 +38,7 @@ PAGES = {
     "datalens_measured.md.j2": Path("docs/synthesis.md"),
     "datalens_options.md.j2": Path("docs/synthesis.md"),
     "generator_utility.md.j2": Path("docs/synthesis.md"),
+    "teacher_costs.md.j2": Path("docs/synthesis.md"),
     "rehearsed.md.j2": Path("docs/synthesis.md"),
     "noisy_training.md.j2": Path("docs/noisy_training.md"),
 }
