@@ -46,6 +46,20 @@ MUTANTS = [
         f"{TESTS}/federation/network/flare/test_client.py::test_and_nowhere_else",
     ),
     Mutant(
+        "a head without noise that is served to another machine",
+        "pipelines/federation/network/client.py",
+        "if not math.isfinite(epsilon):",
+        "if False:",
+        f"{TESTS}/federation/network/test_client.py::test_an_organisations_own_client_serves_no_head_without_noise",
+    ),
+    Mutant(
+        "a record that fails after the ledger was charged, where a server sees it",
+        "pipelines/federation/network/client.py",
+        'shards.read(run.dataset, client, "train", params.profiles[run.dataset])',
+        'shards.read(run.dataset, client, "train")',
+        f"{TESTS}/federation/network/test_client.py::test_a_record_that_does_not_fit_is_told_before_the_ledger_and_no_server_learns_it",
+    ),
+    Mutant(
         "a setting that has sets gathered in a noisy run, too",
         "pipelines/federation/run_spec.py",
         "return params.federation.gather_sets and not self.noisy",

@@ -7,6 +7,7 @@ ledger has entered before the first answer. A method whose sums are floats is fo
 clients on one machine (docs/privacy.md, pitfall 21). So are sets whose card has no formal guarantee.
 """
 
+import math
 import os
 import secrets
 from functools import partial
@@ -107,20 +108,22 @@ def _noisy(params: Params, run: RunSpec, client: str) -> NoisyTask:
     """Returns the task on the client's train part, with its account and noise."""
     noisy = NoisyRun(params, run.dataset, run.method)
     if LOCAL not in os.environ:
-        _check_served(noisy)
+        _check_served(noisy, client)
     if noisy.settings.warm_start:
         raise UserError(
             f"{run.method!r} starts from images that clients release together: in one process only."
         )
-    return noisy.client_task({client: shards.read(run.dataset, client, "train")})
+    # a record that does not fit must fail here: later the server would learn that there is one
+    records = shards.read(run.dataset, client, "train", params.profiles[run.dataset])
+    return noisy.client_task({client: records})
 
 
-def _check_served(noisy: NoisyRun) -> None:
+def _check_served(noisy: NoisyRun, client: str) -> None:
     """Checks that a server on another machine may have what a noisy method releases.
 
     Raises:
         UserError: Its sums are floats, whose rounding such a server could read. Or its noise is for
-            tests, so that nothing is promised to the records.
+            tests, or the client's epsilon is infinite, so that nothing is promised to the records.
     """
     if not getattr(noisy.algorithm, "SERVED_BETWEEN_MACHINES", False):
         raise UserError(
@@ -131,6 +134,12 @@ def _check_served(noisy: NoisyRun) -> None:
         raise UserError(
             "Noise for tests promises nothing: what it is added to is served in federation.mode "
             "'local' alone."
+        )
+    epsilon, _ = noisy.params.budget(client)
+    if not math.isfinite(epsilon):
+        raise UserError(
+            f"The epsilon of clients.{client} is infinite, which promises nothing: sums without "
+            "noise are served in federation.mode 'local' alone."
         )
 
 

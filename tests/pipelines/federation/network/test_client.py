@@ -10,6 +10,7 @@ import pytest
 from project import Project
 
 from pipelines import config
+from pipelines.datasets import shards
 from pipelines.errors import UserError
 from pipelines.federation.core.messages import Payload
 from pipelines.federation.network.client import LOCAL, exported, gate
@@ -138,6 +139,26 @@ def test_an_organisations_own_client_serves_no_head_with_noise_for_tests(home, m
     monkeypatch.delenv(LOCAL)
     with pytest.raises(UserError, match="Noise for tests promises nothing"):
         gate(config.load(), HEAD_RUN, "c0", {})
+    assert not opened()
+
+
+def test_an_organisations_own_client_serves_no_head_without_noise(home, monkeypatch):
+    home.edit(lambda params: params["clients"]["c0"].update(epsilon=float("inf")))
+    monkeypatch.delenv(LOCAL)
+    with pytest.raises(UserError, match=r"clients\.c0 is infinite, which promises nothing"):
+        gate(config.load(), HEAD_RUN, "c0", {})
+    assert not opened()
+    monkeypatch.setenv(LOCAL, "1")
+    gate(config.load(), HEAD_RUN, "c0", {})
+
+
+@pytest.mark.parametrize("run", [NOISY_RUN, HEAD_RUN], ids=["dpsgd", "dpsgd_head"])
+def test_a_record_that_does_not_fit_is_told_before_the_ledger_and_no_server_learns_it(home, run):
+    """A later failure would tell the server that some record has the label."""
+    labels = shards.read("own", "c0", "train").labels
+    home.edit(lambda params: params["profiles"]["own"].update(classes=int(labels.max())))
+    with pytest.raises(UserError, match="label"):
+        gate(config.load(), run, "c0", {})
     assert not opened()
 
 
