@@ -34,6 +34,8 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
     network = None
     if params.federation.engine != "inprocess":
         network = partial(networked, params, RunSpec(dataset, algorithm))
+    # what training alone came to must be at hand before anything is spent
+    trained_alone = alone.at_hand(params, dataset, noisy.build, noisy.network)[0]
     records = {client: shard.train for client, shard in client_shards.items()}
     store, statements = noisy.release(records, network)
     model, cost = noisy_training.read(store)
@@ -44,7 +46,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
         build=noisy.build,
         settings=params.training(dataset, "fine_tune", noisy.network),
         seed=seeds.derive(params.seed, "fine_tune", dataset),
-        alone=alone.at_hand(params, dataset, noisy.build, noisy.network)[0],
+        alone=trained_alone,
         first=cost["rounds"],
     )
     cost["seconds_at_home"] = tuned.seconds

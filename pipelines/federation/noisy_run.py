@@ -226,8 +226,11 @@ class NoisyRun:
         task = self.client_task(records)
         noisy_training.announce(task.accounts)
         self.check_affordable(task.accounts)
-        # a network that does not fit the images must fail before anything is entered as spent
-        self.build()
+        # a network that does not fit the images, or a budget that does not fit the network, must fail
+        # before anything is entered as spent
+        weights = sum(array.size for array in state_of(self.build()).values())
+        for account in task.accounts.values():
+            account.check_released(weights)
         public = self.public_images()
         self.check_public(len(public))
         ledgers = {

@@ -116,6 +116,13 @@ MUTANTS = [
         f"{TESTS}/federation/dp/test_clipping.py::test_sum_and_count_together_cost_what_the_account_says",
     ),
     Mutant(
+        "ledgers that are charged before a head's lattice is known",
+        "pipelines/federation/noisy_run.py",
+        "            account.check_released(weights)\n",
+        "            pass\n",
+        "tests/stages/test_train_dp_baseline.py::test_a_budget_without_a_lattice_is_refused_before_any_ledger_is_charged",
+    ),
+    Mutant(
         "noisy rounds that go on and forget what was spent",
         "pipelines/federation/dp/dpsgd_client.py",
         "            self.account.take(asked, factor)\n        self.optimiser.load",

@@ -12,6 +12,7 @@ from project import ROOT
 
 from pipelines import config
 from pipelines.datasets.labelled_images import Images
+from pipelines.errors import UserError
 from pipelines.federation.noisy_run import NoisyRun
 
 ALGORITHM = "dpsgd"
@@ -62,3 +63,17 @@ def test_each_fact_of_a_joint_run_makes_every_client_release_anew(params, finger
     for fact, arguments in changes.items():
         after = fingerprints(*arguments)
         assert all(after[client] != before[client] for client in data), fact
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 1e-5}, {"delta": 1e-15}], ids=str)
+def test_a_budget_without_a_lattice_is_refused_before_any_ledger_is_charged(
+    params, change, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLENS_LEDGERS", str(tmp_path / "ledgers"))
+    small = params.clients["c1"].model_copy(update=change)
+    params = params.model_copy(update={"clients": {**params.clients, "c1": small}})
+    run = NoisyRun(params, "digits", "dpsgd_head")
+    with pytest.raises(UserError, match="64 bits have"):
+        run.release({"c0": images(0), "c1": images(1)})
+    assert not (tmp_path / "ledgers").exists()

@@ -34,11 +34,10 @@ from pipelines.federation.core.messages import (
 from pipelines.federation.dp.account import ACCOUNT_TELLS, RUN_IDENTITY
 from pipelines.federation.dp.head_account import HeadAccount
 from pipelines.federation.dp.noisy_task import NoisyTask
-from pipelines.lattice import lattice
 from pipelines.privacy import float_gaussian
 from pipelines.privacy.accounting import Steps
 from pipelines.privacy.discrete_gaussian import release
-from pipelines.privacy.lattice_gradients import COARSEST, gradient_sum
+from pipelines.privacy.lattice_gradients import gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.training import linear_head
@@ -114,7 +113,7 @@ class Client(ClientState):
         fixed: Which fixed features its records have; None: scattering.
 
     Raises:
-        UserError: Delta is too small for the lattice of the noise.
+        UserError: Delta is too small for the lattice of the noise, or epsilon for the noise.
     """
 
     def __init__(
@@ -129,13 +128,7 @@ class Client(ClientState):
         self.noise = noise
         self.inputs = linear_head.lattice_inputs(data, fixed, account.settings.warps)
         self.count = None
-        self.scale = lattice(
-            account.budget,
-            # of one step, of as many as there may be, and of the count
-            sigmas=(account.noise_multiplier, account.first, account.count_sigma),
-            draws=1 + weights.size,
-            coarsest=COARSEST,
-        )
+        self.scale = account.lattice_steps(weights.size)
 
     @property
     def memory(self) -> dict:

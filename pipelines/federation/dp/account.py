@@ -103,6 +103,13 @@ class Account:
         self.noise_multiplier = self.first
         self.affordable = accounting.most_steps(**budget, first=self._up_to, at_most=self.planned)
 
+    def check_released(self, count: int) -> None:
+        """Checks that a step can release so many numbers. Float noise serves any number of them.
+
+        Args:
+            count: The number of weights of the run's network.
+        """
+
     def _check_before(self) -> None:
         if not self.before or math.isinf(self.epsilon):
             return

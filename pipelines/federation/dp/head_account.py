@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 from pipelines.config.dp import DpsgdHead
 from pipelines.federation.dp.account import Account
+from pipelines.lattice import lattice
 from pipelines.privacy import accounting
 from pipelines.privacy.accounting import Steps
 from pipelines.privacy.discrete_gaussian import Budget
+from pipelines.privacy.lattice_gradients import COARSEST
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED, Statement
 
@@ -57,6 +59,27 @@ class HeadAccount(Account):
     def mu_of_steps(self) -> float:
         """Returns the mu of all steps together."""
         return math.sqrt(1 - self.settings.count_share) * self.budget.mu
+
+    def check_released(self, count: int) -> None:
+        """Checks that there is a lattice for the noise on so many numbers.
+
+        Raises:
+            UserError: As `lattice_steps`.
+        """
+        self.lattice_steps(count)
+
+    def lattice_steps(self, count: int) -> int:
+        """Returns the lattice steps per unit of all sums.
+
+        Args:
+            count: The number of the head's weights.
+
+        Raises:
+            UserError: Delta is too small for the lattice of the noise, or epsilon for the noise.
+        """
+        # of one step, of as many as there may be, and of the count
+        sigmas = (self._multiplier(1), self.first, self.count_sigma)
+        return lattice(self.budget, sigmas=sigmas, draws=1 + count, coarsest=COARSEST)
 
     def fix_steps(self, steps: int) -> None:
         """Fixes the number of steps, once: what a server asks for later changes nothing."""
