@@ -89,17 +89,28 @@ def leftovers(folder: Path) -> list[Path]:
     return unneeded
 
 
+def unknown(folder: Path) -> list[Path]:
+    """Returns the stored results that belong to no entry of the ledgers.
+
+    They are what came of rounds over a network. Or the ledgers lack releases that were made.
+
+    Args:
+        folder: The folder of a data set's ledgers.
+
+    Raises:
+        UserError: A ledger was tampered with.
+    """
+    known = {_place(folder, parts) for parts in _parts(_entries(folder))}
+    stored = (folder / "releases").glob("[!.]*")
+    return sorted(path for path in stored if path not in known)
+
+
 def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
     """Yields the fingerprints of the parts, and the result's folder, of each closed release.
 
     A release is closed once all its parts are.
     """
-    entries = {}
-    for path in sorted(folder.glob("*.jsonl")):
-        try:
-            entries[path.stem] = Ledger(path, delta=1e-5).entries()
-        except LedgerError as error:
-            raise UserError(str(error)) from None
+    entries = _entries(folder)
     closed = set()
     for entry in itertools.chain.from_iterable(entries.values()):
         if entry["event"] == "close":
@@ -107,6 +118,17 @@ def _closed(folder: Path) -> Iterator[tuple[list[str], Path]]:
     for parts in _parts(entries):
         if closed.issuperset(parts):
             yield parts, _place(folder, parts)
+
+
+def _entries(folder: Path) -> dict[str, list[dict]]:
+    """Returns the lines of each client's ledger."""
+    entries = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        try:
+            entries[path.stem] = Ledger(path, delta=1e-5).entries()
+        except LedgerError as error:
+            raise UserError(str(error)) from None
+    return entries
 
 
 def _parts(entries: dict[str, list[dict]]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Mends the checkout in the working directory and prints what was torn, in one line."""
+"""Mends the checkout in the working directory and prints what was torn, and what its ledgers hold."""
 
 from pipelines.errors import told_in_a_sentence
 from pipelines.recover import recovery
@@ -9,4 +9,4 @@ if __name__ == "__main__":
         if mended:
             print(f"Recovered: {'; '.join(mended)}. {recovery.proof()}")
         else:
-            print("Nothing to recover.")
+            print(f"Nothing to recover. {recovery.proof()}")

@@ -57,6 +57,12 @@ def proof() -> str:
     sentence = f"The ledgers are whole: {count} release{plural}, nothing was spent."
     if lost:
         sentence += f" {lost} of them have no stored result here: a run of rounds over a network keeps none."
+    unknown = [path for folder in sorted(folders) for path in release_store.unknown(folder)]
+    if unknown:
+        sentence += (
+            f" No entry has {', '.join(map(str, unknown))}: it came of rounds over a network, or "
+            "the ledgers are older than it, and their totals are too small."
+        )
     return sentence
 
 

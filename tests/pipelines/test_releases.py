@@ -127,6 +127,19 @@ def test_a_release_of_which_one_part_is_still_open_is_not_over(tmp_path, monkeyp
     assert release_store.lost(tmp_path / "ledgers") == []
 
 
+def test_a_ledger_from_an_older_backup_lacks_what_was_made_since(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "ledgers"
+    released(folder, {"c0": {"step": 1}})
+    backup = {name: (folder / name).read_bytes() for name in ("c0.jsonl", "c0.head")}
+    store, unfinished = released(folder, {"c0": {"step": 2}})
+    unfinished.mkdir()
+    assert release_store.unknown(folder) == []
+    for name, content in backup.items():
+        (folder / name).write_bytes(content)
+    assert release_store.unknown(folder) == [store]
+
+
 def parts_of(folder, mu: float, **sigma) -> tuple[dict, dict]:
     """Returns {client: its ledger} and {client: its part} of a joint release with this price."""
     derived = Identity(consequences=frozenset({"sigma"}))

@@ -23,6 +23,11 @@ from pipelines.privacy.ledger_folder import LedgerError
 
 __all__ = ["Chain", "LedgerError", "digest"]
 
+BACKUP = (
+    "Bring both files back from a backup that is as new as your last release: an older one forgets "
+    "what was released since, and its total is too small."
+)
+
 
 class Chain:
     """A chain of lines.
@@ -59,8 +64,7 @@ class Chain:
         if not self.path.exists():
             if self.head.exists():
                 raise LedgerError(
-                    f"{self.path} is gone, but its head is not: lines were deleted. Bring it back "
-                    "from a backup."
+                    f"{self.path} is gone, but its head is not: lines were deleted. {BACKUP}"
                 )
             return []
         entries = []
@@ -190,7 +194,7 @@ class Chain:
         if head.lines > len(entries):
             raise LedgerError(
                 f"{self.path}: {head.lines} lines were written, {len(entries)} are there; the end "
-                "was cut off. Bring the file back from a backup."
+                f"was cut off. {BACKUP}"
             )
         if head.hash != _head_of(entries[: head.lines]).hash:
             raise LedgerError(
@@ -211,8 +215,8 @@ class Chain:
         """
         line = _head_of(entries).as_bytes().decode().strip()
         return (
-            "Bring both files back from a backup. If you know that all lines of your releases are "
-            f"there and no other, write this into {self.head.name}: {line}"
+            f"{BACKUP} If you know instead that all lines of your releases are there and no other, "
+            f"write this into {self.head.name}: {line}"
         )
 
 

@@ -19,7 +19,7 @@ from within import Within
 from pipelines.errors import UserError
 from pipelines.guard import checks
 from pipelines.recover import dvc_files
-from pipelines.recover.recovery import recover
+from pipelines.recover.recovery import proof, recover
 
 pytestmark = pytest.mark.pipeline
 
@@ -74,7 +74,11 @@ def test_where_all_is_whole_nothing_changes_and_one_line_says_so(made):
     before = contents(made)
     assert recover() == []
     done = command(made)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing to recover.\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"Nothing to recover. {proof()}\n",
+        "",
+    )
     after = {name: content for name, content in contents(made).items() if "__pycache__" not in name}
     assert after == {name: content for name, content in before.items() if "__pycache__" not in name}
 
@@ -95,7 +99,7 @@ def test_what_was_torn_is_named_and_the_ledgers_vouch(made):
         and ".dvc/tmp/rwlock, left by a DVC that died" in done.stdout
     )
     assert done.stdout.endswith(" The ledgers are whole: 1 release, nothing was spent.\n")
-    assert command(made).stdout == "Nothing to recover.\n"
+    assert command(made).stdout.startswith("Nothing to recover. The ledgers are whole: ")
 
 
 def test_dvc_takes_what_is_left_of_its_file_wherever_it_was_cut_off(made):
