@@ -61,7 +61,7 @@ def run(params: Params, dataset: str, algorithm: str) -> None:
 
 
 def _privacy(clients: list[str], spent: dict[str, dict]) -> dict:
-    """Returns what the clients said that they spent. Each one's ledger has its statement.
+    """Returns what the clients said that they spent. Each one's ledger has its statement and delta.
 
     A client that was lost said nothing, so that its epsilon is not known here.
 
@@ -75,7 +75,14 @@ def _privacy(clients: list[str], spent: dict[str, dict]) -> dict:
     largest = max(epsilons.values())
     # a client on another machine serves no run with noise for tests
     guarantee = "formal" if math.isfinite(largest) else "none"
-    return {"epsilon_max": largest, "guarantee": guarantee, "epsilon_by_client": epsilons}
+    return {
+        "epsilon_max": largest,
+        "guarantee": guarantee,
+        "epsilon_by_client": epsilons,
+        "unit": "record",
+        "relation": "add or remove one record",
+        "said_by": "the clients, each of its own account; its ledger has the statement",
+    }
 
 
 def _spent(privacy: dict) -> str:

@@ -10,6 +10,7 @@
 """
 
 from dataclasses import asdict, dataclass, field
+from decimal import ROUND_CEILING, Context
 
 NOT_COVERED = (
     "the locally fine-tuned model",
@@ -64,9 +65,9 @@ class Statement:
         trust = f" {self.trust}" if self.trust else ""
         return (
             "Anyone who sees this release and everything else about all other records learns about "
-            f"one record at most what ({self.epsilon:g}, {self.delta:g})-differential privacy "
-            f"allows ({self.relation}). This release alone: others of the same client compose with "
-            f"it.{trust}"
+            f"one record at most what ({at_least(self.epsilon)}, {at_least(self.delta)})-"
+            f"differential privacy allows ({self.relation}). This release alone: others of the same "
+            f"client compose with it.{trust}"
         )
 
     def as_dict(self) -> dict:
@@ -78,6 +79,18 @@ class Statement:
         if self.trust is None:
             del fields["trust"]
         return {**fields, "statement": self.sentence}
+
+
+def at_least(value: float) -> str:
+    """Returns a positive number with six digits, which is never below it but by its last bits.
+
+    >>> at_least(4.198724805), at_least(3.0), at_least(1e-05)
+    ('4.19873', '3', '1e-05')
+    """
+    text = f"{value:g}"
+    if float(text) >= value * (1 - 1e-12):
+        return text
+    return f"{Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value):g}"
 
 
 def combined(statements: list[dict]) -> dict:

@@ -14,6 +14,8 @@
 These images may show any record of client `c0` of `digits`.
 """
 
+from pipelines.privacy.statement import at_least
+
 
 def markdown(description: dict) -> str:
     """Returns the text of a card.
@@ -65,7 +67,8 @@ def promise(description: dict) -> list[str]:
         f"**Promised to each single {privacy['unit']}** that {who} of `{dataset}` "
         f"trained on: {privacy['statement']}",
         "",
-        f"- Epsilon is {float(privacy['epsilon']):g} and delta is {float(privacy['delta']):g}. "
+        f"- Epsilon is {at_least(float(privacy['epsilon']))} and delta is "
+        f"{at_least(float(privacy['delta']))}. "
         "With epsilon 0 the images would say nothing of it.",
         f"- Compared are any two training parts that differ in one: {privacy['relation']}.",
         f"- Not covered: {'; '.join(privacy['not_covered'])}.",

@@ -71,11 +71,11 @@ def test_the_folder_holds_the_last_model_and_what_each_client_spent(inside):
 
 def test_clients_that_all_said_what_they_spent_have_a_formal_guarantee():
     said = {"c0": {"epsilon_spent": 2.0}, "c1": {"epsilon_spent": 3.0}}
-    assert train_noisy._privacy(["c0", "c1"], said) == {
-        "epsilon_max": 3.0,
-        "guarantee": "formal",
-        "epsilon_by_client": {"c0": 2.0, "c1": 3.0},
-    }
+    privacy = train_noisy._privacy(["c0", "c1"], said)
+    assert privacy["epsilon_by_client"] == {"c0": 2.0, "c1": 3.0}
+    assert (privacy["epsilon_max"], privacy["guarantee"]) == (3.0, "formal")
+    assert (privacy["unit"], privacy["relation"]) == ("record", "add or remove one record")
+    assert privacy["said_by"].startswith("the clients")
     said["c1"]["epsilon_spent"] = math.inf
     assert train_noisy._privacy(["c0", "c1"], said)["guarantee"] == "none"
 
