@@ -57,6 +57,8 @@ ROADS = {"head": 1.0, "both": 0.5}
 LABELS = (NOTHING, "8", "64", "300", ALL)
 NETWORK = "scatter"
 HIDDEN = ("settings", "cells")
+# columns that tell one row from another, and the digest of its settings
+KEY = ("regime", "dataset", "road", "settings", "labels")
 
 
 def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
@@ -205,6 +207,16 @@ def add(way: dict, found: list[dict], others: list[dict]) -> None:
     keep(NAME, rows)
 
 
+def paired_anew(rows: list[dict], others: list[dict]) -> list[dict]:
+    """Returns the rows with their differences to the cells that `personalisation` has stored since.
+
+    Args:
+        rows: the stored rows.
+        others: the stored cells of `personalisation`.
+    """
+    return [row({name: line[name] for name in KEY}, line["cells"], others) for line in rows]
+
+
 def conditions(params: config.Params, dataset: str, regime: str) -> str:
     """Returns a digest of all settings that a cell follows from.
 
@@ -245,6 +257,7 @@ def main() -> None:
                 continue
             clients = client_draws.draw(params, dataset, seed, train, test, REGIMES[regime])
             add(way, list(measured(clients, road)), others)
+    keep(NAME, paired_anew(kept(NAME), others))
     show(kept(NAME), hidden=HIDDEN)
 
 

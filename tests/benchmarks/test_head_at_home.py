@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import common, head_at_home
+from benchmarks import common, head_at_home, personalisation, personalisation_cells
 from benchmarks.client_draws import USUAL
 from pipelines.config import load
 from pipelines.datasets.labelled_images import Images
@@ -37,6 +37,12 @@ def test_differences_are_paired_by_client_and_absent_without_a_pair():
     assert line["own_less_local"] == pytest.approx(0.5)
     assert line["global_less_local"] == pytest.approx(0.25)
     assert head_at_home.row({**WAY, "labels": "8"}, found, [])["own_less_pppfl"] is None
+
+
+def test_the_stored_differences_are_those_to_the_stored_cells():
+    others = personalisation_cells.stored(personalisation.NAME)
+    rows = common.kept(head_at_home.NAME)
+    assert rows and rows == head_at_home.paired_anew(rows, others)
 
 
 def test_classes_from_kept_inputs_are_those_that_the_model_predicts(monkeypatch, tmp_path):
