@@ -121,7 +121,6 @@ class Layout:
     """Says where a convolution's patches lie in its images, and its outputs in memory.
 
     Attributes:
-        sides: (height, width) of an image.
         outputs: (height, width) of the output.
         padding: Pixels before and after, for rows and for columns.
         kernel: Pixels along one side of the kernel.
@@ -129,7 +128,6 @@ class Layout:
         tile: Pixels along one side of the output's tiles; 1 for none.
     """
 
-    sides: tuple[int, int]
     outputs: tuple[int, int]
     padding: tuple[tuple[int, int], tuple[int, int]]
     kernel: int
@@ -143,7 +141,7 @@ class Layout:
         rows, before_and_after = same(height, kernel, stride)
         columns, left_and_right = same(width, kernel, stride)
         padding = (before_and_after, left_and_right)
-        return cls((height, width), (rows, columns), padding, kernel, stride, tile)
+        return cls((rows, columns), padding, kernel, stride, tile)
 
     @property
     def grid(self) -> tuple[int, ...]:
