@@ -82,11 +82,11 @@ def logits(teacher: Teacher, weights: Stack, *batches: Batch) -> torch.Tensor:
         parts.append((images.permute(0, 1, 3, 4, 2), onehot))
     all_labels = _all_labels(parts)
     for number, layer in enumerate(teacher.layers):
-        own = _part(weights, f"layers.{number}.")
+        layer_weights = _part(weights, f"layers.{number}.")
         if isinstance(layer, LabelledConv):
-            x = _convolved(layer, own, parts, following=teacher.layers[number + 1])
+            x = _convolved(layer, layer_weights, parts, following=teacher.layers[number + 1])
         else:
-            x = _dense(own, parts)
+            x = _dense(layer_weights, parts)
         if number < len(teacher.layers) - 1:
             normalised = _normalised(x, _part(weights, f"norms.{number}."))
             x = F.leaky_relu(normalised, SLOPE, inplace=True)

@@ -1,4 +1,4 @@
-"""Mends the checkout in the working directory and prints what was torn, and what its ledgers hold."""
+"""Mends the checkout in the working directory, and prints what was torn and what ledgers hold."""
 
 from pipelines.errors import told_in_a_sentence
 from pipelines.recover import recovery
