@@ -1,8 +1,8 @@
 """Computes the two products of stacked teachers and their gradients.
 
-Shapes have N for the teachers and B for the images of a batch. Images are [N, B, H, W, C], or lie in
-tiles: [N, B, H / t, W / t, t, t, C]. A layer whose kernel and stride are t finds the pixels of each
-of its patches side by side there, and copies none.
+Shapes have N for the teachers and B for the images of a batch. Images are [N, B, H, W, C], or lie
+in tiles: [N, B, H / t, W / t, t, t, C]. A layer whose kernel and stride are t finds the pixels of
+each of its patches side by side there, and copies none.
 """
 
 from collections.abc import Sequence
@@ -136,7 +136,14 @@ class Layout:
 
     @classmethod
     def of(cls, images: torch.Tensor, kernel: int, stride: int, tile: int) -> "Layout":
-        """Returns the layout of a SAME convolution of these images."""
+        """Returns the layout of a SAME convolution.
+
+        Args:
+            images: The images, [N, B, H, W, C] or in tiles.
+            kernel: Pixels along one side of the kernel.
+            stride: The stride.
+            tile: Pixels along one side of the output's tiles; 1 for none.
+        """
         height, width = sides_of(images)
         rows, before_and_after = same(height, kernel, stride)
         columns, left_and_right = same(width, kernel, stride)
@@ -188,10 +195,12 @@ def _patches(images: torch.Tensor, layout: Layout) -> torch.Tensor:
     padded = padded.contiguous()
     count, batch, _, _, channels = padded.shape
     teacher, image, row, column, _ = padded.stride()
-    kernel, stride, tile = layout.kernel, layout.stride, layout.tile
+    down = row * layout.stride
+    across = column * layout.stride
+    tile = layout.tile
     height, width = layout.outputs
-    shape = (height // tile, width // tile, tile, tile, kernel, kernel * channels)
-    steps = (row * stride * tile, column * stride * tile, row * stride, column * stride, row, 1)
+    shape = (height // tile, width // tile, tile, tile, layout.kernel, layout.kernel * channels)
+    steps = (down * tile, across * tile, down, across, row, 1)
     view = padded.as_strided((count, batch, *shape), (teacher, image, *steps))
     return view.reshape(count, batch * height * width, -1)
 
@@ -209,7 +218,9 @@ def _folded(taps: torch.Tensor, shape: torch.Size, layout: Layout) -> torch.Tens
     if len(shape) == 7:
         return taps.view(shape)
     count, batch, height, width, channels = shape
-    kernel, stride, tile = layout.kernel, layout.stride, layout.tile
+    kernel = layout.kernel
+    stride = layout.stride
+    tile = layout.tile
     down, across = layout.outputs
     taps = taps.view(
         count, batch, down // tile, across // tile, tile, tile, kernel, kernel, channels

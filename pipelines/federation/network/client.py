@@ -4,7 +4,8 @@ The server sends a run's name and the rounds' messages. All else follows from th
 params.yaml, so a server cannot ask for less noise, more steps or other records. A synthetic method
 reads the client's exported set alone. A noisy one reads its train part, within an account that its
 ledger has entered before the first answer. A method whose sums are floats is for a stage's own
-clients on one machine (docs/privacy.md, pitfall 21). So are sets whose card has no formal guarantee.
+clients on one machine (docs/privacy.md, pitfall 21). So are sums without noise, and sets whose card
+has no formal guarantee.
 """
 
 import math
