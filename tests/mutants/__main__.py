@@ -14,6 +14,8 @@ from mutants import MUTANTS
 from mutants.mutant import Mutant
 
 SOME_TEST_FAILED = 1
+# what Python says of code that makes no sense
+BROKEN = ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")
 
 
 def main() -> None:
@@ -29,29 +31,41 @@ def main() -> None:
 
 
 def caught(mutant: Mutant, copy: Path) -> bool:
-    """Returns whether the named test passes on the whole code and fails on the mutant."""
+    """Returns whether the named test passes on the whole code, and fails on the mutant.
+
+    A mutant that cannot run at all shows nothing of its test, and is not caught.
+    """
     file = copy / mutant.file
     whole = file.read_text()
     if whole.count(mutant.old) != 1:
         sys.exit(f"The mutant '{mutant.name}' does not fit {mutant.file} any more: write it anew.")
-    sound = exit_code(mutant.test, copy) == 0
+    sound, _ = tried(mutant.test, copy)
     file.write_text(whole.replace(mutant.old, mutant.new))
-    found = exit_code(mutant.test, copy) == SOME_TEST_FAILED
+    code, reason = tried(mutant.test, copy)
     file.write_text(whole)
-    verdict = "caught" if sound and found else "SURVIVED" if sound else "THE TEST FAILS WITHOUT IT"
-    print(
-        f"{mutant.name:<46} {mutant.test.removeprefix('tests/pipelines/'):<120} {verdict}",
-        flush=True,
-    )
-    return sound and found
+    verdict = "caught"
+    if sound != 0:
+        verdict = "THE TEST FAILS WITHOUT IT"
+    elif code != SOME_TEST_FAILED:
+        verdict = "SURVIVED"
+    elif reason.startswith(BROKEN):
+        verdict = "CANNOT RUN"
+    test = mutant.test.removeprefix("tests/pipelines/")
+    print(f"{mutant.name:<46} {test:<120} {verdict}: {reason}", flush=True)
+    return verdict == "caught"
 
 
-def exit_code(test: str, copy: Path) -> int:
-    """Returns pytest's exit code: 0 where all passed, 1 where a test failed, others where none
-    could run.
+def tried(test: str, copy: Path) -> tuple[int, str]:
+    """Returns pytest's exit code and the first line of what failed, empty where nothing did.
+
+    The code is 0 where all passed, 1 where a test failed, and others where none could run.
     """
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-    return subprocess.run(command, cwd=copy, env=ENV, capture_output=True).returncode
+    run = subprocess.run(command, cwd=copy, env=ENV, capture_output=True, text=True)
+    for line in run.stdout.splitlines():
+        if line.startswith("E  "):
+            return run.returncode, line[1:].strip()
+    return run.returncode, ""
 
 
 if __name__ == "__main__":

@@ -81,16 +81,17 @@ MUTANTS = [
     Mutant(
         "a subset that is answered twice",
         f"{SUMS}/client.py",
-        "        if step <= done:\n",
-        "        if step < done:\n",
+        "        done = self._memory.step\n",
+        "        done = min(self._memory.step, step - 1)\n",
         f"{TESTS_OF_SUMS}/test_client.py::"
         "test_a_second_subset_is_refused_at_both_steps_that_name_one",
     ),
     Mutant(
         "a subset that is answered again after a kill",
         f"{SUMS}/journal.py",
-        "        durable.replace(self.path / name, content)",
-        "        self._contents[name] = content",
+        "        self._write(_round_name(terms), terms.digest + memory.as_bytes())",
+        "        if memory.step < 4:\n"
+        "            self._write(_round_name(terms), terms.digest + memory.as_bytes())",
         f"{TESTS_OF_SUMS}/test_journal.py::test_a_killed_client_does_not_answer_a_second_subset",
     ),
     Mutant(
@@ -108,7 +109,7 @@ MUTANTS = [
         f"{TESTS_OF_SUMS}/test_client.py::test_one_vector_is_masked_for_a_release_ever",
     ),
     Mutant(
-        "both shares of one client handed out",
+        "the share of the seed handed out of a client that dropped out",
         f"{SUMS}/client_steps.py",
         "seed_share if place in memory.survivors else key_share",
         "seed_share",

@@ -2,8 +2,7 @@
 
 A roster maps each client's name to its Ed25519 key for signatures. The clients agree on it before
 the first round, by a way that the server does not control. Otherwise the server could name clients
-that do not exist, and nothing below would help. Where clients have certificates, `certificates`
-makes the roster from them.
+that do not exist, and nothing below would help.
 
 >>> identities = {name: Identity.fresh() for name in ("c0", "c1", "c2")}
 >>> roster = Roster({name: identity.public for name, identity in identities.items()})

@@ -1,9 +1,12 @@
 """Tests key agreement: the same at both ends, and independent for each round, purpose and pair."""
 
 import itertools
+import os
+import subprocess
+import sys
 
-import numpy as np
 import pytest
+from project import ROOT
 
 from pipelines.privacy.secure_sums import keys
 from pipelines.privacy.secure_sums.refusals import Refusal
@@ -38,11 +41,20 @@ def test_a_public_key_that_gives_everybody_the_same_secret_is_refused(public):
 
 
 def test_no_seed_of_a_program_reaches_a_key():
-    import random
-
+    """Two programs that do the same from their start have no key in common."""
+    program = (
+        "import random, numpy\n"
+        "from pipelines.privacy.secure_sums import keys\n"
+        "for source in (random.seed, numpy.random.seed):\n"
+        "    source(0)\n"
+        "    print(keys.fresh().hex())\n"
+    )
+    command = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONHASHSEED": "0"}
     drawn = []
     for _ in range(2):
-        random.seed(0)
-        np.random.seed(0)
-        drawn.append(keys.fresh())
-    assert drawn[0] != drawn[1]
+        shown = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        drawn += shown.stdout.split()
+    assert len(set(drawn)) == len(drawn) == 4
