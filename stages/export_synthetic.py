@@ -34,6 +34,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
             "weak": released["weak"],
             "privacy": privacy,
             "together": released.get("together"),
+            "sealed": released.get("sealed"),
         },
         data=data,
         profile=profile,

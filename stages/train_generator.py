@@ -43,7 +43,8 @@ def _take_joint(params: Params, dataset: str, client: str, generator: str, folde
     if len(fingerprints) > 1:
         for member, fingerprint in fingerprints.items():
             together[member] = releases.public_name(params, dataset, member, fingerprint)
-    release.copy_joint(source, folder, fingerprints[client], together)
+    sealed = release.seal_in(source)
+    release.copy_joint(source, folder, fingerprints[client], together, sealed)
     print(f"{dataset}/{client}/{generator}: as joint_release made it")
 
 

@@ -1,4 +1,4 @@
-"""Makes three clients on machines of their own, for tests of a joint release between them."""
+"""Makes clients on machines of their own, for tests of a joint release between them."""
 
 import contextlib
 import shutil
@@ -36,16 +36,16 @@ class Apart(NamedTuple):
             project.edit(change)
 
 
-def made(checkout: Path, path: Path) -> Apart:
-    """Deals the records of a checkout to three clients, and gives each client a folder of its own."""
+def made(checkout: Path, path: Path, clients: tuple[str, ...] = CLIENTS) -> Apart:
+    """Deals the records of a checkout to clients, and gives each of them a folder of its own."""
     whole = Project(path / "whole")
     shutil.copytree(checkout, whole.path)
-    whole.edit(_together)
+    whole.edit(partial(_together, clients))
     whole.here("prepare", "--dataset", "own")
     whole.here("partition", "--dataset", "own")
-    folders = {name: Project(path / name) for name in ("server", *CLIENTS)}
+    folders = {name: Project(path / name) for name in ("server", *clients)}
     roster = {}
-    for client in CLIENTS:
+    for client in clients:
         shard = paths.shards("own") / client
         shutil.copytree(whole.path / shard, folders[client].path / shard)
         with contextlib.chdir(folders[client].path):
@@ -53,7 +53,7 @@ def made(checkout: Path, path: Path) -> Apart:
     for name, project in folders.items():
         parameter_files.copy_files(whole.path, project.path)
         project.edit(partial(_elsewhere, roster))
-        if name in CLIENTS:
+        if name in clients:
             project.edit(partial(_alone, name))
     return Apart(whole, folders.pop("server"), folders)
 
@@ -67,9 +67,9 @@ def copied(federation: Apart, path: Path) -> Apart:
     return Apart(folders.pop("whole"), folders.pop("server"), folders)
 
 
-def _together(params: dict) -> None:
-    params["clients"] = {client: {"epsilon": EPSILON} for client in CLIENTS}
-    params["partition"].update(clients=list(CLIENTS), small=None)
+def _together(clients: tuple[str, ...], params: dict) -> None:
+    params["clients"] = {client: {"epsilon": EPSILON} for client in clients}
+    params["partition"].update(clients=list(clients), small=None)
     params["synthesis"]["generators"] = [GENERATOR]
     params["baselines"]["algorithms"] = ["pooled"]
     params["dp_baselines"]["algorithms"] = ["dpsgd_head"]

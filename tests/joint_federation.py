@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 import numpy as np
-from apart import CLIENTS, GENERATOR, Apart
+from apart import GENERATOR, Apart
 
 from pipelines import config, paths
 from pipelines.errors import UserError
@@ -40,6 +40,8 @@ class Federation:
         apart: The folders.
         clients: NVFlare's object of each client.
         told: The names of the calls, in turn.
+        skips: Whether the loss of a client ends the release (`on_loss: fail`) or not (`skip`).
+        lost: {client: why}.
         between: Is called before each call with its name, the client and its arguments. What it
             returns is sent instead, and None is not sent at all.
     """
@@ -49,6 +51,8 @@ class Federation:
         self.monkeypatch = monkeypatch
         self.clients: dict[str, Client] = {}
         self.told: list[str] = []
+        self.skips = False
+        self.lost: dict[str, str] = {}
         self.between = lambda name, client, arguments: arguments
 
     def start(self) -> None:
@@ -67,25 +71,31 @@ class Federation:
             return getattr(self.clients[client], name)(**arguments)
 
     def ask(self, name: str, arguments: Mapping[str, dict]) -> dict[str, dict]:
-        """Does what `NetworkEngine.ask_each` does, with `on_loss: fail`."""
+        """Does what `NetworkEngine.ask_each` does."""
         self.told.append(name)
         answers = {}
         for client, given in arguments.items():
             sent = self.between(name, client, given)
             if sent is None:
                 continue
-            answers[client] = self.call(name, client, **sent)
-            if "refused" in answers[client]:
-                raise UserError(f"{client} was lost ({name}): {answers[client]['refused']}")
+            answer = self.call(name, client, **sent)
+            if "refused" not in answer:
+                answers[client] = answer
+                continue
+            if not self.skips:
+                raise UserError(f"{client} was lost ({name}): {answer['refused']}")
+            self.lost[client] = f"{name}: {answer['refused']}"
         # the last that was asked answers first, as it may over a network
         return dict(reversed(answers.items()))
 
-    def release(self, run: JointRun = RUN) -> coordinator.Traffic:
+    def release(self, run: JointRun = RUN) -> coordinator.Outcome:
         """Makes a joint release, in a new job."""
         self.start()
         params = config.load()
         roster = joint_run.roster_of(params)
-        return coordinator.release(run.planned(params), run.names, roster, self.ask)
+        self.skips = run.carried(params).federation.on_loss == "skip"
+        planned = run.planned(params)
+        return coordinator.release(planned, run.names, roster, self.ask, self.lost)
 
     @contextlib.contextmanager
     def home(self, client: str):
@@ -102,7 +112,7 @@ class Federation:
     def charged(self) -> dict[str, int]:
         """Returns how many releases each ledger has entered."""
         counts = {}
-        for client in CLIENTS:
+        for client in self.apart.homes:
             counts[client] = sum(line["event"] == "open" for line in self.entered(client))
         return counts
 

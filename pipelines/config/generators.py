@@ -136,9 +136,12 @@ class Joint(Block):
     Attributes:
         colluding: t, how many clients may collude with the server. `half` is half of those that
             release together, rounded down.
+        may_drop: How many clients may drop out between machines. Each client adds more noise for it.
     """
 
     colluding: Annotated[int | Literal["half"], _count_or(HALF)] = HALF
+    # left out where it changes nothing, as `mirror`
+    may_drop: number(int, "[0, 1000]") = Field(default=0, exclude_if=operator.not_)
 
     def number_colluding(self, clients: int) -> int:
         """Returns t, which is below K.

@@ -50,13 +50,18 @@ def _run(dataset: str, generator: str) -> None:
     planned = run.planned(params)
     release.announce(planned.plan, f"{dataset}/{generator}", generators=1)
     flare = carrier()
-    history = flare.jobs.history(flare.run_elsewhere(params, run.names, run.terms(params)))
-    members = ", ".join(planned.clients)
+    history = flare.jobs.history(
+        flare.run_elsewhere(run.carried(params), run.names, run.terms(params))
+    )
+    lost = history["lost"]
+    members = ", ".join(client for client in planned.clients if client not in lost)
     print(
         f"{dataset}/{generator}: {members} made it together in {history['seconds']:.0f} s; up from "
         f"all of them {amount(history['bytes_up'])}, down {amount(history['bytes_down'])}. "
         f"Each of them goes on with `dvc repro --force joint_release@{dataset}`."
     )
+    for client, why in lost.items():
+        print(f"{client} has paid and has no generator, because it dropped out ({why}).")
 
 
 if __name__ == "__main__":

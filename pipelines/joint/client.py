@@ -103,14 +103,25 @@ class Client(client.Client):
 
     @collab.publish
     @answer_or_refusal
-    def finish_together(self, together: dict) -> dict:
+    def sign_together(self, together: dict) -> dict:
+        """Returns {"signature": of all totals, and of the names of the release}.
+
+        Args:
+            together: The public name of the release in the ledger of each client that entered it.
+        """
+        with self.lock:
+            return {"signature": self._joined().sign(together)}
+
+    @collab.publish
+    @answer_or_refusal
+    def finish_together(self, signatures: dict) -> dict:
         """Stores the generator beside the ledger.
 
         Args:
-            together: The public name of the release in every client's ledger.
+            signatures: By client, of all that are left.
         """
         with self.lock:
-            self._joined().finish(together)
+            self._joined().finish(signatures)
         log.info("the joint release is stored: `dvc repro --force joint_release@..` takes it")
         return {}
 

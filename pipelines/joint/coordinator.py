@@ -1,7 +1,8 @@
 """Leads a joint release between machines: the server sees masked vectors, and then their sums."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pipelines.errors import UserError
 from pipelines.federation.network.gate import Refused
 from pipelines.joint.member import checked_name, message_of
+from pipelines.joint.seal import chained
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
@@ -32,62 +34,135 @@ class Traffic:
     down: int = 0
 
 
-def release(planned: JointRelease, names: dict, roster: Roster, ask: Ask) -> Traffic:
+@dataclass(frozen=True)
+class Outcome:
+    """Says how a release went.
+
+    Attributes:
+        traffic: What went through the server.
+        gone: {client that dropped out: why, or the call that it did not answer}.
+    """
+
+    traffic: Traffic
+    gone: dict[str, str]
+
+
+class Members:
+    """Calls the clients of a release, and knows which of them are left.
+
+    Args:
+        roster: The clients.
+        fewest: How many must be left.
+        ask: Reaches them.
+        lost: {client: why}, which grows as the carrier loses clients.
+
+    Attributes:
+        left: The names of those that have answered every call, in the roster's order.
+        gone: {client: why it left, or the call that it did not answer}.
+    """
+
+    def __init__(self, roster: Roster, fewest: int, ask: Ask, lost: Mapping[str, str]):
+        self.left = roster.names
+        self.gone: dict[str, str] = {}
+        self._fewest = fewest
+        self._ask = ask
+        self._lost = lost
+
+    def tell(self, call: str, **arguments: Any) -> dict[str, dict]:
+        """Returns the answer of each client that is left to a call with the same arguments.
+
+        Raises:
+            UserError: Too few have answered.
+        """
+        answers = self.ask_each(call, dict.fromkeys(self.left, arguments))
+        self.keep(answers, call)
+        # in the roster's order, whoever answered first
+        return {client: answers[client] for client in self.left}
+
+    def ask_each(self, call: str, arguments: Mapping[str, dict]) -> Mapping[str, dict]:
+        """Returns the answers to a call with arguments of its own for each client.
+
+        Args:
+            call: The method.
+            arguments: By client. One that is gone is not called.
+        """
+        left = set(self.left)
+        return self._ask(call, {name: given for name, given in arguments.items() if name in left})
+
+    def keep(self, names: Collection[str], call: str) -> None:
+        """Goes on with these clients alone.
+
+        Args:
+            names: The clients that have answered.
+            call: What the others did not answer.
+
+        Raises:
+            UserError: They are too few.
+        """
+        absent = [client for client in self.left if client not in names]
+        self.gone |= {client: self._lost.get(client, call) for client in absent}
+        self.left = tuple(client for client in self.left if client in names)
+        if len(self.left) >= self._fewest:
+            return
+        clients = len(self.left) + len(self.gone)
+        needed = "all its clients"
+        if self._fewest < clients:
+            needed = f"{self._fewest} of its {clients} clients"
+        reasons = [f"{client} left ({why})" for client, why in sorted(self.gone.items())]
+        raise UserError(f"A joint release needs {needed}, and {', '.join(reasons)}.")
+
+
+def release(
+    planned: JointRelease,
+    names: dict,
+    roster: Roster,
+    ask: Ask,
+    lost: Mapping[str, str] = MappingProxyType({}),
+) -> Outcome:
     """Has the clients make a joint release, and hands its totals and names out to them.
 
-    No ledger is charged before each client has said that its own would take the release.
+    No ledger is charged before each client has said that its own would take the release. Clients that
+    drop out after that have paid. So many may drop out as the plan says.
 
     Args:
         planned: The release by the server's parameters.
         names: Its name, as `JointRun.names`.
         roster: The clients.
         ask: Reaches them.
-
-    Returns:
-        What went through.
+        lost: As of `Members`.
 
     Raises:
-        UserError: A client is missing or sent a name that is none, or there is no sum.
+        UserError: Too few clients are left, one sent a name that is none, or there is no sum.
     """
     traffic = Traffic()
     # 1. every ledger is asked, then every ledger enters it
-    _of_all("ready_together", roster, ask, names=names)
+    Members(roster, len(roster), ask, lost).tell("ready_together", names=names)
+    members = Members(roster, planned.plan.shares.threshold, ask, lost)
     name = planned.new_name()
     together = {}
-    for client, answer in _of_all("begin_together", roster, ask, release=name).items():
+    for client, answer in members.tell("begin_together", release=name).items():
         together[client] = _name(client, answer)
     # 2. one sum after the other, each of which the clients take before the next
     released: list[np.ndarray] = []
+    totals = b""
     while True:
         number = len(released)
         course = planned.module.course(planned.plan, released)
         if number == len(course.shapes):
             break
         shape = course.shapes[number]
-        terms = course.shares.terms(name, number, roster, int(np.prod(shape)))
-        total = summed(Server(terms), number, ask, traffic).reshape(shape)
-        _of_all("take_together", roster, ask, number=number, total=total)
-        traffic.down += total.nbytes * len(roster)
+        terms = course.shares.terms(name, number, roster, int(np.prod(shape)), totals)
+        total = summed(Server(terms), number, members, traffic).reshape(shape)
+        members.tell("take_together", number=number, total=total)
+        traffic.down += total.nbytes * len(members.left)
+        totals = chained(totals, number, total)
         released.append(total / planned.plan.scale)
-    # 3. every client stores the generator
-    _of_all("finish_together", roster, ask, together=together)
-    return traffic
-
-
-def _of_all(call: str, roster: Roster, ask: Ask, **arguments: Any) -> Mapping[str, dict]:
-    """Returns every client's answer to a call with the same arguments.
-
-    Raises:
-        UserError: A client did not answer.
-    """
-    answers = ask(call, dict.fromkeys(roster.names, arguments))
-    absent = sorted(set(roster.names) - set(answers))
-    if absent:
-        raise UserError(
-            f"A joint release needs all its clients, and {', '.join(absent)} left ({call})."
-        )
-    # in the roster's order, whoever answered first
-    return {client: answers[client] for client in roster.names}
+    # 3. every client signs what it was told, and stores the generator if all have signed alike
+    signatures = {}
+    for client, answer in members.tell("sign_together", together=together).items():
+        signatures[client] = answer.get("signature")
+    members.tell("finish_together", signatures=signatures)
+    return Outcome(traffic, members.gone)
 
 
 def _name(client: str, answer: dict) -> str:
@@ -102,13 +177,13 @@ def _name(client: str, answer: dict) -> str:
         raise UserError(f"A joint release cannot go on: {refused}.") from None
 
 
-def summed(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarray:
+def summed(server: Server, number: int, members: Members, traffic: Traffic) -> np.ndarray:
     """Runs the round of one sum, and returns it, int64 [n].
 
     Args:
         server: A new one.
         number: Which sum of the release it is.
-        ask: Reaches the clients.
+        members: The clients. Those that drop out of the round are gone after it.
         traffic: Is added to.
 
     Raises:
@@ -118,10 +193,11 @@ def summed(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarra
         calls = {}
         for client in server.asked:
             request = server.request(client)
-            traffic.down += request.bytes
             calls[client] = {"number": number, "arrays": request.arrays, "scalars": request.scalars}
+            if client in members.left:
+                traffic.down += request.bytes
         replies = {}
-        for client, answer in ask("step_together", calls).items():
+        for client, answer in members.ask_each("step_together", calls).items():
             replies[client] = _reply(answer)
             if isinstance(replies[client], Message):
                 traffic.up += replies[client].bytes
@@ -129,6 +205,7 @@ def summed(server: Server, number: int, ask: Ask, traffic: Traffic) -> np.ndarra
             server.take(replies)
         except Refusal as refusal:
             raise UserError(f"The joint release has no sum: {refusal}") from None
+    members.keep(server.asked, "step_together")
     return server.total
 
 

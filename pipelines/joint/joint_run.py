@@ -38,6 +38,18 @@ class JointRun:
         """Returns the release by the parameters of one side."""
         return joint_apart.of_roster(params, self.dataset, self.generator)
 
+    def carried(self, params: Params) -> Params:
+        """Returns parameters that say what the loss of a client means for this release.
+
+        Where nobody may drop out, a loss ends it with the reason.
+
+        Args:
+            params: The parameters of one side.
+        """
+        on_loss = "skip" if self.planned(params).group.may_drop else "fail"
+        federation = params.federation.model_copy(update={"on_loss": on_loss})
+        return params.model_copy(update={"federation": federation})
+
     def terms(self, params: Params) -> dict[str, str]:
         """Returns {what all sides must have alike: a digest of it}.
 

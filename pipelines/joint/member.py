@@ -28,6 +28,7 @@ from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
 from pipelines.federation.network.gate import LONGEST, Refused, plain
 from pipelines.joint.joint_run import JointRun, roster_of
+from pipelines.joint.seal import Seal, chained
 from pipelines.privacy.secure_sums import signing_key
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.journal import Volatile
@@ -39,6 +40,8 @@ from pipelines.synthesis.joint_plan import Course
 
 # as `releases.closed_by_public_name` makes them
 PUBLIC_NAME = re.compile(r"[0-9a-f]{32}")
+# an Ed25519 signature in hexadecimal digits
+SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 class Member:
@@ -82,6 +85,9 @@ class Member:
         self.name: str | None = None
         self.public_name = ""
         self.released: list[np.ndarray] = []
+        # a hash of what was released
+        self._totals = b""
+        self._seal: Seal | None = None
         self.member = self.planned.member(client, self.records)
         # what makes its sums, from `begin` to `finish`
         self._parts = ExitStack()
@@ -104,10 +110,12 @@ class Member:
             raise Refused("this release has begun: another one needs a job of its own")
         if not isinstance(name, str) or not name or len(name) > LONGEST:
             raise Refused("a release needs a name")
-        # a start that fails costs nothing
-        part = self.planned.module.contribution(self.member, self.planned.plan)
-        self._part = self._parts.enter_context(part)
-        releases.enter_as_made(self.ledger, self.entry)
+        # a start that fails costs nothing, and a ledger that refuses leaves nothing open
+        with ExitStack() as parts:
+            part = self.planned.module.contribution(self.member, self.planned.plan)
+            self._part = parts.enter_context(part)
+            releases.enter_as_made(self.ledger, self.entry)
+            self._parts = parts.pop_all()
         self.name = name
         planned = self.planned
         self.public_name = releases.public_name(
@@ -153,29 +161,70 @@ class Member:
         if not usual:
             raise Refused(f"a total must be int64, {shape}")
         self._round = None
+        self._totals = chained(self._totals, number, total)
         self.released.append(total / self.planned.plan.scale)
 
-    def finish(self, together: dict[str, str]) -> None:
+    def sign(self, together: dict[str, str]) -> str:
+        """Signs what was released, and under which name each ledger knows it. Once.
+
+        Args:
+            together: The public name of the release in the ledger of each client that entered it.
+
+        Returns:
+            The signature, in hexadecimal digits.
+
+        Raises:
+            Refused: A sum is missing, the names are not those of the roster, or others were signed.
+        """
+        if self.name is None or len(self.released) < len(self._course.shapes):
+            raise Refused("a sum is missing")
+        usual = isinstance(together, dict) and set(together) <= set(self.roster.names)
+        if (
+            not usual
+            or len(together) < self._fewest
+            or together.get(self.client) != self.public_name
+        ):
+            raise Refused("the names of the release are not those of this roster")
+        names = {partner: checked_name(partner, together[partner]) for partner in sorted(together)}
+        seal = Seal(self.name, self._totals, names)
+        if self._seal not in (None, seal):
+            raise Refused("this client has signed other names")
+        self._seal = seal
+        return self.identity.sign(seal.content).hex()
+
+    def finish(self, signatures: dict[str, str]) -> None:
         """Makes the generator's state of all totals, and stores it beside the ledger.
 
         Args:
-            together: The public name of the release in the ledger of every client.
+            signatures: By client, of those that are left: what `sign` returned there.
 
         Raises:
-            Refused: A sum is missing, or the names are not those of the roster.
+            Refused: This client has signed nothing, or a partner has signed something else.
         """
-        if len(self.released) < len(self._course.shapes):
+        if self._seal is None:
             raise Refused("a sum is missing")
-        usual = isinstance(together, dict) and set(together) == set(self.roster.names)
-        if not usual or together[self.client] != self.public_name:
-            raise Refused("the names of the release are not those of this roster")
-        names = {}
-        for partner in self.roster.names:
-            names[partner] = checked_name(partner, together[partner])
+        usual = isinstance(signatures, dict) and set(signatures) <= set(self._seal.together)
+        if not usual or len(signatures) < self._fewest:
+            raise Refused("too few clients have signed the release")
+        for partner, signature in signatures.items():
+            if not self._seal.is_signed(self.roster, partner, checked_signature(signature)):
+                raise Refused(
+                    f"{partner} has signed another release: the server told it other totals or names"
+                )
         self._parts.close()
         planned = self.planned
         state = planned.module.joint_state(planned.plan, self.released, self.member)
-        joint_apart.save(self.planned, self.client, self.entry, state, names, self.attempt)
+        among = {
+            "together": dict(self._seal.together),
+            "sealed": self._seal.facts(signatures),
+            "attempt": self.attempt,
+        }
+        joint_apart.save(planned, self.client, self.entry, state, among)
+
+    @property
+    def _fewest(self) -> int:
+        """Returns how many clients take part at least."""
+        return self.planned.plan.shares.threshold
 
     @property
     def _course(self) -> Course:
@@ -189,7 +238,7 @@ class Member:
         return Client(
             name=self.client,
             identity=self.identity,
-            terms=course.shares.terms(self.name, number, self.roster, length),
+            terms=course.shares.terms(self.name, number, self.roster, length, self._totals),
             vector=partial(self._vector, course.shares, number),
             journal=Volatile(),
         )
@@ -226,3 +275,14 @@ def checked_name(client: str, name: object) -> str:
     if not isinstance(name, str) or not PUBLIC_NAME.fullmatch(name):
         raise Refused(f"the name of the release in the ledger of {plain(client)} is none")
     return name
+
+
+def checked_signature(signature: object) -> str:
+    """Returns a signature in hexadecimal digits.
+
+    Raises:
+        Refused: It is none.
+    """
+    if not isinstance(signature, str) or not SIGNATURE.fullmatch(signature):
+        raise Refused("a signature of the release is none")
+    return signature

@@ -26,6 +26,7 @@ class Server(server.Server):
         "begin_together": "each ledger enters the release",
         "step_together": "the clients' vectors are summed",
         "take_together": "the clients take a sum",
+        "sign_together": "each client signs the totals",
         "finish_together": "each client stores the generator",
     }
 
@@ -35,10 +36,9 @@ class Server(server.Server):
             super().lead(folder, names, terms)
             return
         params = config.load()
-        # nobody may drop out, so that whoever is lost ends the release with the reason
-        federation = params.federation.model_copy(update={"on_loss": "fail"})
-        self.engine = connected(params.model_copy(update={"federation": federation}), {})
-        _release(folder, params, joint_run.named(params, names), terms, self.engine)
+        run = joint_run.named(params, names)
+        self.engine = connected(run.carried(params), {})
+        _release(folder, params, run, terms, self.engine)
 
 
 def _release(
@@ -58,10 +58,13 @@ def _release(
     roster = roster_of(params)
     if set(roster.names) != set(params.clients):
         raise UserError("The clients of the server's params.yaml must be those of its roster.")
-    traffic = coordinator.release(run.planned(params), run.names, roster, engine.ask_each)
+    outcome = coordinator.release(
+        run.planned(params), run.names, roster, engine.ask_each, engine.lost
+    )
     content = {
-        "bytes_up": traffic.up,
-        "bytes_down": traffic.down,
+        "bytes_up": outcome.traffic.up,
+        "bytes_down": outcome.traffic.down,
         "seconds": time.monotonic() - began,
+        "lost": outcome.gone,
     }
     write_json(folder / HISTORY, content)

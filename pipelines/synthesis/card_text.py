@@ -94,6 +94,8 @@ def _privacy_rows(description: dict) -> dict:
     for client, name in together.items():
         if client != holder:
             others[f"the same, as the ledger of `{client}` knows it"] = name
+    if "sealed" in description:
+        others["signed by"] = ", ".join(description["sealed"]["signatures"])
     return {
         "release, as the client's ledger knows it": description["release"],
         **others,

@@ -58,7 +58,8 @@ def card(
         generator: The generator's name.
         release: `name` (the release's public name), `weak` (reasons why it can only be noise),
             `privacy` (the statement, as the ledger holds it) and, where several clients made it,
-            `together` (by client, the public name in its own ledger).
+            `together` (by client, the public name in its own ledger). `sealed` is what they have
+            signed, where each was on a machine of its own.
         data: The synthetic images.
         profile: The data set's profile. Its licence, class names and augmentation are shown.
     """
@@ -80,12 +81,12 @@ def card(
         "number_of_images": "a public parameter, independent of the number of records",
         "label_histogram": release["privacy"]["details"].get("labels"),
     }
-    together = release.get("together")
+    among = {name: release.get(name) for name in ("together", "sealed")}
     return {
         "schema": SCHEMA,
         "name": f"{dataset}/{client}/{generator}",
         "release": release["name"],
-        **({"together": together} if together else {}),
+        **{name: value for name, value in among.items() if value},
         "privacy": release["privacy"],
         "weak": list(release["weak"]),
         "datasheet": datasheet,

@@ -51,8 +51,7 @@ def save(
     client: str,
     entered: Release,
     state: dict[str, np.ndarray],
-    together: dict[str, str],
-    attempt: str,
+    among: dict,
 ) -> Path:
     """Stores the result of a release beside the client's ledger, and returns the folder.
 
@@ -61,13 +60,11 @@ def save(
         client: The client.
         entered: What its ledger has entered, from `entry`.
         state: The generator's state.
-        together: The public name of the release in the ledger of every client.
-        attempt: The random word of `entry`.
+        among: What the client keeps beside it, as of `release.save_joint`.
     """
     store = place(planned, client, entered)
     names = {client: entered.fingerprint}
     with new_folder(store) as folder:
-        among = {"together": together, "attempt": attempt}
         release.save_joint(folder, state, planned.plan, names, among)
         durable.flush_files(folder)
     durable.flush_folder(store.parent)

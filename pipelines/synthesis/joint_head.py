@@ -265,7 +265,8 @@ def _count(plan: HeadPlan, released: Sequence[np.ndarray]) -> float:
 
 def _schedule(plan: HeadPlan, released: Sequence[np.ndarray]) -> HeadSchedule:
     """Returns how many steps there are and their rate, by what their noise leaves of the signal."""
-    group = joint_plan.Group(plan.shares.clients, plan.shares.colluding)
+    shares = plan.shares
+    group = joint_plan.Group(shares.clients, shares.colluding, shares.clients - shares.threshold)
     mu = plan.statement.details["gradients"]["mu"]
     return linear_head.schedule_of(plan.settings, mu * _count(plan, released) / group.excess)
 

@@ -16,6 +16,7 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.secure_sums import noise_shares, trust
 from pipelines.privacy.secure_sums.noise_shares import SharePlan
 from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.privacy.secure_sums.terms import least_threshold
 from pipelines.privacy.statement import NOT_COVERED, Statement
 from pipelines.synthesis.base import Plan, stated
 
@@ -30,15 +31,27 @@ class Group:
     Attributes:
         clients: K, how many clients.
         colluding: t, how many of them may collude with the server.
+        may_drop: How many of them may drop out before the end.
     """
 
     clients: int
     colluding: int
+    may_drop: int = 0
+
+    @property
+    def threshold(self) -> int:
+        """Returns s, the fewest clients of a sum."""
+        return self.clients - self.may_drop
+
+    @property
+    def most_drops(self) -> int:
+        """Returns how many may drop out at most, so that a server cannot lie about who did."""
+        return self.clients - least_threshold(clients=self.clients, colluding=self.colluding)
 
     @property
     def excess(self) -> float:
-        """Returns how many times the planned noise there is where nobody colludes."""
-        return math.sqrt(self.clients / (self.clients - self.colluding))
+        """Returns how many times the planned noise there is where nobody colludes or drops out."""
+        return math.sqrt(self.clients / (self.threshold - self.colluding))
 
 
 # a client that releases without others
@@ -94,7 +107,7 @@ def shared(
     coarsest: int = 1,
     records: int | None = None,
 ) -> Course:
-    """Returns a course whose noise is planned in shares, where nobody may drop out.
+    """Returns a course whose noise is planned in shares.
 
     Args:
         budget: The budget of the whole release.
@@ -114,7 +127,7 @@ def shared(
             sigmas=sigmas,
             draws=sum(int(np.prod(shape)) for shape in shapes),
             clients=group.clients,
-            threshold=group.clients,
+            threshold=group.threshold,
             colluding=group.colluding,
             coarsest=coarsest,
         )
@@ -130,7 +143,10 @@ def shared(
 
 
 def of_all(shares: SharePlan, number: int) -> float:
-    """Returns the deviation of all clients' noise together in a sum, in original units."""
+    """Returns the deviation of all clients' noise together in a sum, in original units.
+
+    It is less where clients drop out, and never less than the planned one.
+    """
     return shares.share(number) * shares.clients**0.5
 
 
@@ -141,9 +157,11 @@ def facts(shares: SharePlan, group: Group) -> dict:
         shares: The noise in shares.
         group: Who makes the release together.
     """
+    drops = {"may_drop": group.may_drop} if group.may_drop else {}
     return {
         "clients": group.clients,
         "colluding": group.colluding,
+        **drops,
         "honest_shares": shares.least_honest,
         "trust": _epsilons(shares),
     }
@@ -152,7 +170,7 @@ def facts(shares: SharePlan, group: Group) -> dict:
 def details_of(of_one: Plan) -> dict:
     """Returns the details of a client's own release, but for what tells of no joint one.
 
-    What follows from the number of colluding clients stands in `facts`.
+    What follows from the numbers of clients that collude or drop out stands in `facts`.
 
     Args:
         of_one: The plan of the same release by one client.
@@ -161,6 +179,7 @@ def details_of(of_one: Plan) -> dict:
     del details["hyperparameters"]
     settings = dict(details["settings"])
     del settings["colluding"]
+    settings.pop("may_drop", None)
     return details | {"settings": settings}
 
 
@@ -227,7 +246,10 @@ def not_covered(group: Group, usual: tuple[str, ...] = NOT_COVERED) -> tuple[str
 
 def together(group: Group) -> str:
     """Returns who releases, as the plan's line says it."""
-    return "1 client alone" if group.clients == 1 else f"{group.clients} clients together"
+    if group.clients == 1:
+        return "1 client alone"
+    drops = f" (of whom {group.may_drop} may drop out)" if group.may_drop else ""
+    return f"{group.clients} clients together{drops}"
 
 
 def _epsilons(shares: SharePlan) -> dict[str, dict[str, float]]:

@@ -31,7 +31,7 @@ from pipelines.privacy.secure_sums.terms import FEWEST
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import base, release
 from pipelines.synthesis.joint_fit import Member, fit_together
-from pipelines.synthesis.joint_plan import Group, JointPlan
+from pipelines.synthesis.joint_plan import ALONE, Group, JointPlan
 
 State = dict[str, np.ndarray]
 
@@ -81,12 +81,26 @@ class JointRelease:
 
     @property
     def group(self) -> Group:
-        """Returns who makes the release together, and whom its noise holds against."""
+        """Returns who makes the release together, and whom its noise holds against.
+
+        Raises:
+            UserError: More may drop out than its clients' trust allows.
+        """
         clients = len(self.clients)
-        if clients == 1 or self.params.privacy.trust == "none":
-            return Group(clients, clients - 1)
+        if clients == 1:
+            return ALONE
         settings = self.params.generator(self.dataset, self.generator)
-        return Group(clients, settings.number_colluding(clients))
+        colluding = settings.number_colluding(clients)
+        if self.params.privacy.trust == "none":
+            colluding = clients - 1
+        group = Group(clients, colluding, settings.may_drop)
+        if group.may_drop > group.most_drops:
+            raise UserError(
+                f"The 'may_drop' parameter of synthesis.{self.generator} must be an integer in "
+                f"[0, {group.most_drops}] where {colluding} of {clients} clients may collude. Got "
+                f"{group.may_drop} instead. (settings/generators.yaml)"
+            )
+        return group
 
     @cached_property
     def plan(self) -> JointPlan:

@@ -149,7 +149,8 @@ def save_joint(
         plan: The plan of the release.
         fingerprints: The release's name in each client's ledger that lies here.
         among: Of a release between machines, what else the client keeps: `together`, its public
-            name in every client's ledger, and `attempt`, the random word of this one.
+            name in every client's ledger, `sealed`, what all have signed, and `attempt`, the random
+            word of this one.
     """
     write_arrays(folder / "generator.safetensors", state)
     content = {"fingerprints": fingerprints, "weak": plan.weak, **(among or {})}
@@ -193,7 +194,23 @@ def public_names_in(source: Path) -> dict[str, str]:
     return names
 
 
-def copy_joint(source: Path, folder: Path, fingerprint: str, together: dict[str, str]) -> None:
+def seal_in(source: Path) -> dict:
+    """Returns what the clients of a release between machines have signed (`joint/seal.py`).
+
+    It is empty where all ledgers are on this machine.
+
+    Args:
+        source: The folder that `save_joint` filled.
+
+    Raises:
+        UserError: The source cannot be read.
+    """
+    return read_json(source / "release.json").get("sealed", {})
+
+
+def copy_joint(
+    source: Path, folder: Path, fingerprint: str, together: dict[str, str], sealed: dict
+) -> None:
     """Writes what `save` writes, for one of the clients that fitted a generator together.
 
     Args:
@@ -201,10 +218,13 @@ def copy_joint(source: Path, folder: Path, fingerprint: str, together: dict[str,
         folder: An existing folder.
         fingerprint: The release's name in the client's ledger.
         together: Its public name in the ledger of every client; empty for one client alone.
+        sealed: What the clients have signed, from `seal_in`.
     """
     write_arrays(folder / "generator.safetensors", read_arrays(source / "generator.safetensors"))
     content = {"fingerprint": fingerprint, "weak": read_json(source / "release.json")["weak"]}
-    write_json(folder / "release.json", content | ({"together": together} if together else {}))
+    among = {"together": together, "sealed": sealed}
+    content |= {name: value for name, value in among.items() if value}
+    write_json(folder / "release.json", content)
 
 
 def load(folder: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -272,4 +272,27 @@ MUTANTS = [
         f"{TESTS_OF_JOINT}/test_member.py::"
         "test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing",
     ),
+    Mutant(
+        "noise in shares that forgets who may drop out",
+        "pipelines/synthesis/joint_plan.py",
+        "threshold=group.threshold,",
+        "threshold=group.clients,",
+        f"{TESTS}/synthesis/test_joint_moments.py::test_every_client_adds_its_share_to_both_sums",
+    ),
+    Mutant(
+        "clients that sum on after they were told different totals",
+        f"{JOINT}/member.py",
+        "self.roster, length, self._totals),",
+        "self.roster, length),",
+        f"{TESTS_OF_JOINT}/test_member.py::"
+        "test_a_server_that_tells_a_client_another_total_gets_no_further_sum",
+    ),
+    Mutant(
+        "a release that is stored though a partner has signed another",
+        f"{JOINT}/member.py",
+        "if not self._seal.is_signed(self.roster, partner, checked_signature(signature)):",
+        "if not checked_signature(signature):",
+        f"{TESTS_OF_JOINT}/test_member.py::"
+        "test_a_server_that_tells_a_client_another_last_total_is_found_out_by_all",
+    ),
 ]

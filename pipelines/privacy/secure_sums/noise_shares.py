@@ -121,7 +121,9 @@ class SharePlan:
             f"{self.share_steps(number)!r} on a lattice of {self.scale} steps per unit"
         )
 
-    def terms(self, release: str, number: int, roster: Roster, length: int) -> Terms:
+    def terms(
+        self, release: str, number: int, roster: Roster, length: int, before: bytes = b""
+    ) -> Terms:
         """Returns the terms of the round that makes one of the sums.
 
         Args:
@@ -129,6 +131,7 @@ class SharePlan:
             number: Which sum of the release it is, from 0 on.
             roster: The clients.
             length: How many integers the sum has.
+            before: A hash of the release's earlier totals.
 
         Raises:
             Refusal: The terms are not safe.
@@ -143,6 +146,7 @@ class SharePlan:
             threshold=self.threshold,
             colluding=self.colluding,
             noise=self.words(number),
+            before=before,
         )
 
 

@@ -28,7 +28,7 @@ from pipelines.privacy.secure_sums.encoding import digest
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 
-PROTOCOL = "fedlens secure sum, version 1"
+PROTOCOL = "fedlens secure sum, version 2"
 # below it, a sum less one's own vector is another client's
 FEWEST = 3
 # the first integer that int64 does not have
@@ -51,6 +51,8 @@ class Terms:
         colluding: t, against how many colluding clients the terms shall hold.
         noise: What each client adds, in words: the name of a plan of noise shares. Clients with
             another plan have other terms.
+        before: A hash of the release's earlier totals. Clients that were told other totals have
+            other terms.
 
     Raises:
         Refusal: The terms are not safe, or make no sense.
@@ -65,6 +67,7 @@ class Terms:
     threshold: int
     colluding: int
     noise: str = ""
+    before: bytes = b""
 
     def __post_init__(self):
         clients = self.clients
@@ -113,6 +116,7 @@ class Terms:
             self.threshold,
             self.colluding,
             self.noise,
+            self.before,
         )
 
 

@@ -19,6 +19,7 @@ from pipelines.federation.network.client import LOCAL
 from pipelines.files import read_arrays
 from pipelines.joint import coordinator, joint_run
 from pipelines.joint.joint_run import JointRun
+from pipelines.joint.seal import signed_by
 from pipelines.privacy.secure_sums.messages import Step
 from stages import joint_release as stage
 
@@ -29,7 +30,7 @@ def state(project, client: str, generator: str = GENERATOR) -> dict[str, np.ndar
 
 
 def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(federation):
-    traffic = federation.release()
+    outcome = federation.release()
     assert federation.charged() == dict.fromkeys(CLIENTS, 1)
     assert federation.told.count("step_together") == 10
     cards = {client: federation.export(client) for client in CLIENTS}
@@ -48,7 +49,12 @@ def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(fe
         assert all(np.array_equal(other[name], value) for other in states[1:])
     # the masked vectors alone have 8 bytes for each released number
     numbers = entry["parameters"]["released_numbers"]
-    assert traffic.up > 3 * 8 * numbers and traffic.down > 3 * 8 * numbers
+    assert outcome.traffic.up > 3 * 8 * numbers and outcome.traffic.down > 3 * 8 * numbers
+    assert outcome.gone == {}
+    roster = joint_run.roster_of(config.load())
+    for card in cards.values():
+        assert card["sealed"] == cards["c0"]["sealed"]
+        assert signed_by(card, roster) == CLIENTS
 
 
 def _few_sums(generator: str, params: dict) -> None:
@@ -150,7 +156,9 @@ def test_a_server_that_tells_clients_different_names_gets_no_sum(federation):
         federation.release()
 
 
-@pytest.mark.parametrize("call", ["begin_together", "take_together", "finish_together"])
+@pytest.mark.parametrize(
+    "call", ["begin_together", "take_together", "sign_together", "finish_together"]
+)
 def test_a_client_that_is_gone_is_told_in_a_sentence(federation, call):
     federation.between = lambda name, client, given: (
         None if (name, client) == (call, "c1") else given

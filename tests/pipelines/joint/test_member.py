@@ -28,7 +28,8 @@ def test_a_client_answers_nothing_before_its_ledger_has_entered_the_release(fede
     for name, arguments in (
         ("step_together", {"number": 0, "arrays": {}, "scalars": {"step": 1}}),
         ("take_together", {"number": 0, "total": np.zeros((3, 4), np.int64)}),
-        ("finish_together", {"together": dict.fromkeys(CLIENTS, "a")}),
+        ("sign_together", {"together": dict.fromkeys(CLIENTS, "a")}),
+        ("finish_together", {"signatures": dict.fromkeys(CLIENTS, "a" * 128)}),
     ):
         assert "refused" in federation.call(name, "c0", **arguments)
         assert "a step before" in federation.call(name, "c1", **arguments)["refused"]
@@ -119,7 +120,7 @@ def test_a_total_that_is_none_is_refused_and_nothing_is_stored(federation, total
 )
 def test_names_that_are_not_the_rosters_are_refused_and_nothing_is_stored(federation, together):
     def spoil(name, client, arguments):
-        return {"together": together} if name == "finish_together" else arguments
+        return {"together": together} if name == "sign_together" else arguments
 
     federation.between = spoil
     with pytest.raises(UserError, match="the names of the release are not those of this roster"):
@@ -132,7 +133,7 @@ def test_names_that_are_not_the_rosters_are_refused_and_nothing_is_stored(federa
 )
 def test_a_partner_writes_nothing_on_a_client_s_card_but_a_name(federation, forged):
     def spoil(name, client, arguments):
-        if name != "finish_together":
+        if name != "sign_together":
             return arguments
         return {"together": {**arguments["together"], "c2": forged}}
 
@@ -140,6 +141,66 @@ def test_a_partner_writes_nothing_on_a_client_s_card_but_a_name(federation, forg
     with pytest.raises(UserError, match="the name of the release in the ledger of c2 is none"):
         federation.release()
     assert not list((federation.apart.homes["c0"].path / "ledgers/own").glob("releases/*"))
+
+
+@pytest.mark.parametrize(
+    "signatures",
+    [
+        {},
+        {"c0": "a" * 128},
+        ["c0", "c1", "c2"],
+        dict.fromkeys(CLIENTS, "a" * 128),
+        dict.fromkeys(CLIENTS, "a"),
+        dict.fromkeys(CLIENTS),
+        dict.fromkeys((*CLIENTS, "c9"), "a" * 128),
+    ],
+)
+def test_nothing_is_stored_without_the_signature_of_every_partner(federation, signatures):
+    def spoil(name, client, arguments):
+        return {"signatures": signatures} if name == "finish_together" else arguments
+
+    federation.between = spoil
+    with pytest.raises(UserError, match=r"was lost \(finish_together\): .*sign"):
+        federation.release()
+    assert not list((federation.apart.homes["c0"].path / "ledgers/own").glob("releases/*"))
+
+
+def test_a_server_that_tells_a_client_another_total_gets_no_further_sum(federation):
+    def other(name, client, arguments):
+        told = name == "take_together" and client == "c1" and arguments["number"] == 0
+        return {**arguments, "total": arguments["total"] + told} if told else arguments
+
+    federation.between = other
+    with pytest.raises(UserError, match=r"c1 was lost \(step_together\): The message is of other"):
+        federation.release()
+
+
+def test_a_server_that_tells_a_client_another_last_total_is_found_out_by_all(federation):
+    def other(name, client, arguments):
+        told = name == "take_together" and client == "c1" and arguments["number"] == 1
+        return {**arguments, "total": arguments["total"] + told} if told else arguments
+
+    federation.between = other
+    with pytest.raises(UserError, match=r"finish_together\): c1 has signed another release"):
+        federation.release()
+    for home in federation.apart.homes.values():
+        assert not list((home.path / "ledgers/own").glob("releases/*"))
+
+
+def test_a_client_signs_one_set_of_names(federation):
+    signed = {}
+
+    def keep(name, client, arguments):
+        if name == "finish_together" and client == "c0":
+            names = {**signed["together"], "c2": "0" * 32}
+            signed["again"] = federation.call("sign_together", "c0", together=names)
+        if name == "sign_together":
+            signed.update(arguments)
+        return arguments
+
+    federation.between = keep
+    federation.release()
+    assert signed["again"] == {"refused": "this client has signed other names"}
 
 
 def test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing(federation):

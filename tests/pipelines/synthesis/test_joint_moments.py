@@ -21,10 +21,11 @@ PARAMS = config.load()
 PARTS = {f"c{place}": pictures(PARAMS, "digits", 20 + 10 * place) for place in range(5)}
 
 
-def planned(budget: Budget, colluding: int = 2, clients: int = 5) -> JointPlan:
+def planned(budget: Budget, colluding: int = 2, clients: int = 5, may_drop: int = 0) -> JointPlan:
     settings = PARAMS.generator("digits", "joint_moments")
     space = release.public_space(PARAMS.profiles["digits"])
-    return joint_moments.plan_together(settings, budget, space, Group(clients, colluding))
+    group = Group(clients, colluding, may_drop)
+    return joint_moments.plan_together(settings, budget, space, group)
 
 
 def sums(noise: Noise | None = None) -> Summation:
@@ -109,14 +110,14 @@ def test_without_a_declared_number_of_records_epsilon_decides_and_without_noise_
     assert planned_settings(10, math.inf)["first_share"] == usual.first_share
 
 
-@pytest.mark.parametrize("colluding", [0, 2, 4])
-def test_every_client_adds_its_share_to_both_sums(colluding):
-    plan = planned(Budget(3.0, 1e-5), colluding)
+@pytest.mark.parametrize(("colluding", "may_drop"), [(0, 0), (2, 0), (4, 0), (0, 2), (2, 1)])
+def test_every_client_adds_its_share_to_both_sums(colluding, may_drop):
+    plan = planned(Budget(3.0, 1e-5), colluding, may_drop=may_drop)
     counting = Counting()
     fit_together(joint_moments, members(PARTS), plan, sums(counting))
     expected = []
     for sigma in plan.statement.details["sigma"]:
-        share = sigma / math.sqrt(5 - colluding) * plan.scale
+        share = sigma / math.sqrt(5 - may_drop - colluding) * plan.scale
         expected += [pytest.approx(share)] * 5
     assert counting.deviations == expected
 

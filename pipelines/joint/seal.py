@@ -1,0 +1,96 @@
+"""Seals a joint release: every client signs the same totals, and the same names in the ledgers.
+
+The server tells clients the totals and each other's names, and may be dishonest. A hash of the earlier
+totals stands in the terms of each sum, so that clients that were told other ones give no sum. After
+the last sum each client signs what it was told. Nobody stores a generator before all have signed alike.
+
+>>> one = chained(b"", 0, np.array([1, 2]))
+>>> one == chained(b"", 0, np.array([1, 2])), one == chained(b"", 0, np.array([2, 1]))
+(True, False)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.errors import UserError
+from pipelines.privacy.secure_sums.encoding import digest
+from pipelines.privacy.secure_sums.roster import Roster
+
+PURPOSE = "fedlens joint release, sealed"
+
+
+def chained(before: bytes, number: int, total: np.ndarray) -> bytes:
+    """Returns a hash of the totals up to this one, 32 bytes.
+
+    Args:
+        before: The hash of the earlier ones; empty before the first.
+        number: Which sum of the release it is.
+        total: Its total, int64 in lattice steps.
+    """
+    return digest(before, number, total.astype("<i8").tobytes())
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Holds what each client of a release signs.
+
+    Attributes:
+        release: The name of the release in its sums.
+        totals: The hash of all totals, from `chained`.
+        together: The public name of the release in the ledger of each client that entered it.
+    """
+
+    release: str
+    totals: bytes
+    together: Mapping[str, str]
+
+    @property
+    def content(self) -> bytes:
+        """Returns the bytes that are signed."""
+        names = []
+        for client, name in sorted(self.together.items()):
+            names += [client, name]
+        return digest(PURPOSE, self.release, self.totals, *names)
+
+    def is_signed(self, roster: Roster, client: str, signature: str) -> bool:
+        """Returns whether a signature is the client's.
+
+        Args:
+            roster: The clients' keys.
+            client: The client.
+            signature: In hexadecimal digits.
+        """
+        return roster.has_signed(client, self.content, bytes.fromhex(signature))
+
+    def facts(self, signatures: Mapping[str, str]) -> dict:
+        """Returns what a card says of the seal, for whoever has the roster.
+
+        Args:
+            signatures: By client, in hexadecimal digits.
+        """
+        return {
+            "release": self.release,
+            "totals": self.totals.hex(),
+            "signatures": dict(signatures),
+        }
+
+
+def signed_by(card: Mapping, roster: Roster) -> tuple[str, ...]:
+    """Returns the clients whose signature on a card is that of its release.
+
+    Args:
+        card: The content of a card.json.
+        roster: The clients' keys.
+
+    Raises:
+        UserError: The card is of no release between machines.
+    """
+    try:
+        sealed = card["sealed"]
+        seal = Seal(sealed["release"], bytes.fromhex(sealed["totals"]), card["together"])
+        signatures = sealed["signatures"].items()
+    except KeyError as error:
+        raise UserError(f"The card lacks {error}: no clients have signed its release.") from None
+    return tuple(name for name, signature in signatures if seal.is_signed(roster, name, signature))
