@@ -26,6 +26,8 @@ NOISY = "noisy"
 COST = "cost.json"
 # of the released images that are handed out with a model
 POOL = "pool.npz"
+# of an export whose generator released a classifier beside its images
+CLASSIFIER = "classifier.safetensors"
 # beside the results, too; with a dash, which no client's name has
 CORRECT = "correct-images.safetensors"
 
@@ -73,7 +75,7 @@ def joint(dataset: str) -> Path:
 
 
 def synthetic(dataset: str, client: str, name: str) -> Path:
-    """Returns the folder of a client's synthetic images, which may leave.
+    """Returns the folder of what a client hands out: synthetic images above all. It may leave.
 
     Args:
         dataset: The data set's name.

@@ -9,7 +9,7 @@ from stages.cli import main
 
 
 def run(params: Params, dataset: str, client: str, generator: str) -> None:
-    """Writes what the client hands out: images and their card.
+    """Writes what the client hands out: images, their card, and a classifier if one was released.
 
     Args:
         params: The parameters.
@@ -25,6 +25,7 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
     seed = seeds.derive(params.seed, "export_synthetic", dataset, client, generator)
     profile = params.profiles[dataset]
     data = release.sample(source, generator, state, profile.images, seed)
+    classifier = release.classifier(source, generator, state, privacy)
     description = card(
         dataset=dataset,
         client=client,
@@ -38,13 +39,15 @@ def run(params: Params, dataset: str, client: str, generator: str) -> None:
         },
         data=data,
         profile=profile,
+        classifier=classifier,
     )
     place = paths.synthetic(dataset, client, generator)
     with new_folder(place) as folder:
-        export.write(folder, data, description)
+        export.write(folder, data, description, classifier)
+    files = ["images.npz", "grid.png", "card.md", *([paths.CLASSIFIER] if classifier else [])]
     print(
-        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: images.npz, grid.png, "
-        f"card.md, and {hub.FOLDER}/ for other tools"
+        f"{dataset}/{client}/{generator}: {len(data)} images in {place}: {', '.join(files)}, "
+        f"and {hub.FOLDER}/ for other tools"
     )
 
 

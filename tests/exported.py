@@ -10,7 +10,7 @@ from pipelines.privacy import noise
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import dp_moments, export, gan
 from pipelines.synthesis import release as releasing
-from pipelines.synthesis.base import Space
+from pipelines.synthesis.base import Space, Weights
 
 PARAMS = config.load()
 PROFILE = PARAMS.profiles["digits"]
@@ -45,12 +45,15 @@ def _release(generator, source: str, epsilon: float = 10.0) -> dict:
     return {"privacy": statement.as_dict(), "weak": [], "name": "f00d"}
 
 
-def card(data: Images, release: dict | None = None, **facts) -> dict:
+def card(
+    data: Images, release: dict | None = None, classifier: Weights | None = None, **facts
+) -> dict:
     """Returns the card of a set of digits, or of a data set that differs in some facts.
 
     Args:
         data: The images.
         release: The release, or None for one with a guarantee.
+        classifier: The classifier that was released with the images, or None.
         **facts: Fields of the profile that differ.
     """
     return export.card(
@@ -60,6 +63,7 @@ def card(data: Images, release: dict | None = None, **facts) -> dict:
         release=release or formal(),
         data=data,
         profile=PROFILE.model_copy(update=facts),
+        classifier=classifier,
     )
 
 

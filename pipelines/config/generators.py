@@ -276,6 +276,8 @@ WITHOUT_NOISE = ("gan",)
 JOINT = ("joint_moments", "joint_head", "joint_datalens")
 # The generators with a linear head on fixed features.
 HEADS = ("dp_head", "joint_head")
+# The generators that release a classifier beside their images.
+WITH_CLASSIFIER = ("dp_teacher", *HEADS)
 
 
 def _generator(name: object) -> object:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.config.generators import WITH_CLASSIFIER
 from pipelines.errors import UserError
 from pipelines.files import read_json, sha256
 from pipelines.guard import keys, pools
-from pipelines.paths import NOISY
+from pipelines.paths import CLASSIFIER, NOISY
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -28,6 +29,8 @@ HUB = (
     "huggingface/croissant.json",
 )
 EXPORT = (IMAGES, "grid.png", "card.json", "card.md", *HUB, SUMS)
+# of a generator that releases a classifier, too
+EXPORT_WITH_CLASSIFIER = (*EXPORT, CLASSIFIER)
 INITIAL = ("rounds.safetensors", "rounds.csv", "privacy.json", "health.json", CARDS)
 # of released images; not where the sets stay at their clients
 POOL = "pool.npz"
@@ -157,6 +160,8 @@ def _wrong(upload: Upload) -> Iterator[str]:
     if places and not upload.stage and Path(upload.path).name.startswith(f"{NOISY}-"):
         expected = OF_NOISE
         optional = ()
+    if expected == EXPORT and Path(upload.path).name in WITH_CLASSIFIER:
+        expected = EXPORT_WITH_CLASSIFIER
     for name, file in upload.files.items():
         for where, finding in keys.search_file(file, f"{upload.path}/{name}".rstrip("/")):
             lies = "and it lies where `dvc push` takes what it uploads"
@@ -169,8 +174,8 @@ def _wrong(upload: Upload) -> Iterator[str]:
     for name in expected:
         if name not in upload.files:
             yield f"{upload.path} lacks {name}. {upload.again}"
-    if expected == EXPORT and set(EXPORT) <= set(upload.files):
-        yield from _changed(upload)
+    if SUMS in expected and set(expected) <= set(upload.files):
+        yield from _changed(upload, expected)
 
 
 def _strange_images(upload: Upload, exports: list[Upload] | None) -> Iterator[str]:
@@ -192,15 +197,17 @@ def _strange_images(upload: Upload, exports: list[Upload] | None) -> Iterator[st
         yield f"{upload.path}/{POOL} {why} {upload.again}"
 
 
-def _changed(upload: Upload) -> Iterator[str]:
+def _changed(upload: Upload, expected: tuple[str, ...]) -> Iterator[str]:
     """Yields a sentence per file of an export that differs from what its SHA256SUMS says."""
     named = {}
     for line in upload.files[SUMS].read_text(errors="replace").splitlines():
         digest, _, name = line.partition("  ")
         named[name] = digest
-    for name in sorted({*named, *EXPORT} - {SUMS}):
-        if name not in EXPORT:
-            yield f"{upload.path}/{SUMS} names {name}, which no export holds. {upload.again}"
+    for name in sorted({*named, *expected} - {SUMS}):
+        if name not in expected:
+            yield (
+                f"{upload.path}/{SUMS} names {name}, which this export may not hold. {upload.again}"
+            )
         elif name not in named:
             yield f"{upload.path}/{SUMS} does not name {name}. {upload.again}"
         elif sha256(upload.files[name]) != named[name]:

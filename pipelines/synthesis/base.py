@@ -14,6 +14,12 @@ Its settings are a class of config/generators.py.
         Draws `count` synthetic images, which is post-processing. Labels follow the state's
         `histogram`.
 
+A generator of WITH_CLASSIFIER has a function more, because its release also holds a classifier:
+
+    classifier_weights(state, settings) -> Weights
+        Returns the network of this classifier and its weights, which is post-processing, too.
+        `settings` are those in the details of the release's statement.
+
 >>> import numpy as np
 >>> from pipelines.config.generators import DpMoments
 >>> from pipelines.datasets.labelled_images import Images
@@ -37,7 +43,9 @@ import importlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pipelines.config.data import Encoder
 from pipelines.config.generators import GENERATORS
@@ -110,6 +118,18 @@ class Where:
 
 
 HERE = Where()
+
+
+class Weights(NamedTuple):
+    """Holds a classifier that was released beside images.
+
+    Attributes:
+        network: The name of its network, as `models.classifiers.build` knows it.
+        arrays: {name: array} of the network's weights, float32.
+    """
+
+    network: str
+    arrays: dict[str, np.ndarray]
 
 
 def stated(mechanism: str, budget: Budget, details: dict, **others: Any) -> Statement:

@@ -36,9 +36,10 @@ def markdown(description: dict) -> str:
     parts += ["## Privacy", _table(_privacy_rows(description))]
     if trust:
         parts += ["### Epsilon by how many clients collude", _trust_table(trust)]
+    parts += ["### Parameters of the mechanism", _table(details)]
+    if "classifier" in description:
+        parts += ["## Classifier", "\n".join(classifier(description["classifier"]))]
     parts += [
-        "### Parameters of the mechanism",
-        _table(details),
         "## Datasheet",
         _table(datasheet | _named(datasheet)),
         "## Metrics that need no private data",
@@ -72,6 +73,24 @@ def promise(description: dict) -> list[str]:
         "With epsilon 0 the images would say nothing of it.",
         f"- Compared are any two training parts that differ in one: {privacy['relation']}.",
         f"- Not covered: {'; '.join(privacy['not_covered'])}.",
+    ]
+
+
+def classifier(facts: dict) -> list[str]:
+    """Returns lines that say which classifier was released beside the images.
+
+    Args:
+        facts: What the card says of it.
+    """
+    height, width, channels = facts["shape"]
+    return [
+        f"The export also holds `{facts['file']}`: the weights of a classifier, a network "
+        f"`{facts['network']}` for {facts['classes']} classes of images of "
+        f"{height}x{width}x{channels}.",
+        "The release that the images are drawn from paid for it, too. So it has cost no further "
+        "privacy, and handing it out costs none.",
+        "What this card says of the images' privacy holds for the images and the classifier "
+        "together.",
     ]
 
 

@@ -31,7 +31,7 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import NOT_COVERED
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Weights, Where, stated
 from pipelines.training import fixed_features, linear_head
 from pipelines.training.fixed_features import Fixed
 from pipelines.training.tensors import with_state
@@ -55,6 +55,8 @@ IDENTITY = Identity(
 )
 # of the head's weights in the state, float32 [K, d]
 HEAD = "head"
+# of the same weights in the network (models/fixed_features)
+LINEAR = "2.weight"
 # of the released number of records, where there are no images to have one
 COUNT = "records"
 
@@ -220,8 +222,19 @@ def classifier(state: dict[str, np.ndarray], encoder: Encoder | None = None) -> 
     """
     fixed = Fixed(tuple(state["shape"].tolist()), encoder)
     model = networks.head(fixed_features.module(fixed), int(state["classes"]))
-    (name,) = model.state_dict()
-    return with_state(model, {name: state[HEAD]}).eval()
+    return with_state(model, {LINEAR: state[HEAD]}).eval()
+
+
+def classifier_weights(state: dict[str, np.ndarray], settings: dict) -> Weights:
+    """Returns the network of the released classifier, and its weights.
+
+    Args:
+        state: The state, from `fit`.
+        settings: Those in the details of the release's statement. An old one names no network, and
+            its head is on scattering features.
+    """
+    network = settings.get("network", IDENTITY.neutral["settings.network"])
+    return Weights(network, {LINEAR: state[HEAD]})
 
 
 def fixed_of(settings: DpHead, space: Space) -> Fixed:

@@ -29,7 +29,7 @@ from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.per_sample import clipped_sum
 from pipelines.synthesis import dp_moments
-from pipelines.synthesis.base import HERE, Plan, Space, Where, stated
+from pipelines.synthesis.base import HERE, Plan, Space, Weights, Where, stated
 from pipelines.training.classifier import fit as fit_classifier
 from pipelines.training.tensors import logits, state_of, tensors, with_state
 
@@ -123,12 +123,12 @@ def fit(
     _warm_start(model, state, settings, seed)
     deviation = statement.details["gradients"]["sigma"]
     _noisy_steps(model, shard, settings, deviation, float(state["count"]), noise)
-    weights = {PREFIX + name: array for name, array in state_of(model).items()}
+    of_classifier = {PREFIX + name: array for name, array in state_of(model).items()}
     facts = {
         "classes": np.array(plan.space.classes),
         "cnn": np.array(int(settings.classifier == "cnn")),
     }
-    return {**state, **weights, **facts}
+    return {**state, **of_classifier, **facts}
 
 
 def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
@@ -147,14 +147,24 @@ def sample(state: dict[str, np.ndarray], count: int, seed: int) -> Images:
 
 def classifier(state: dict[str, np.ndarray]) -> nn.Module:
     """Returns the released classifier of float images [B, C, H, W]."""
-    name = "cnn" if state["cnn"] else "mlp"
+    network, arrays = classifier_weights(state)
     shape = tuple(state["shape"].tolist())
-    model = classifiers.build(name, shape=shape, classes=int(state["classes"]), seed=0)
-    weights = {}
+    model = classifiers.build(network, shape=shape, classes=int(state["classes"]), seed=0)
+    return with_state(model, arrays).eval()
+
+
+def classifier_weights(state: dict[str, np.ndarray], settings: dict | None = None) -> Weights:
+    """Returns the network of the released classifier, and its weights.
+
+    Args:
+        state: The state, from `fit`.
+        settings: Not used, because the state names the network.
+    """
+    arrays = {}
     for entry, array in state.items():
         if entry.startswith(PREFIX):
-            weights[entry.removeprefix(PREFIX)] = array
-    return with_state(model, weights).eval()
+            arrays[entry.removeprefix(PREFIX)] = array
+    return Weights("cnn" if state["cnn"] else "mlp", arrays)
 
 
 def _moments_plan(settings: DpTeacher, budget: Budget, space: Space) -> Plan:

@@ -1,9 +1,10 @@
 """Writes an export folder and its card. The folder is the only thing that leaves a client.
 
 It holds images.npz, grid.png, card.json, card.md, SHA256SUMS, and the same once more in a folder
-that other tools read (hub). The card says what the images are, what they cost and what they are
-for. Nothing in it needs private data beyond the release. card.json is for programs, card.md for
-people.
+that other tools read (hub). Where the generator released a classifier beside its images, the folder
+also holds classifier.safetensors (`released_classifier` reads it). The card says what the images
+are, what they cost and what they are for. Nothing in it needs private data beyond the release.
+card.json is for programs, card.md for people.
 """
 
 import math
@@ -14,8 +15,10 @@ from PIL import Image, ImageDraw
 
 from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images
-from pipelines.files import sha256, write_json
+from pipelines.files import sha256, write_arrays, write_json
+from pipelines.paths import CLASSIFIER
 from pipelines.synthesis import base, card_text, hub
+from pipelines.synthesis.base import Weights
 
 SCHEMA = 1
 COLUMNS = 10
@@ -26,13 +29,14 @@ TILE = 40
 MOST_LETTERS = 24
 
 
-def write(folder: Path, data: Images, description: dict) -> None:
+def write(folder: Path, data: Images, description: dict, classifier: Weights | None = None) -> None:
     """Writes the files of an export into a folder.
 
     Args:
         folder: An empty folder.
         data: The synthetic images.
-        description: Their card, from `card`.
+        description: Their card, from `card`, which knows of the same classifier.
+        classifier: The classifier that was released with them, or None.
     """
     names = description["datasheet"].get("class_names")
     classes = len(description["public_metrics"]["images_per_class"])
@@ -41,6 +45,8 @@ def write(folder: Path, data: Images, description: dict) -> None:
     write_json(folder / "card.json", description)
     (folder / "card.md").write_text(card_text.markdown(description))
     hub.write(folder / hub.FOLDER, data, description)
+    if classifier:
+        write_arrays(folder / CLASSIFIER, classifier.arrays)
     lines = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         lines.append(f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n")
@@ -48,7 +54,14 @@ def write(folder: Path, data: Images, description: dict) -> None:
 
 
 def card(
-    *, dataset: str, client: str, generator: str, release: dict, data: Images, profile: Profile
+    *,
+    dataset: str,
+    client: str,
+    generator: str,
+    release: dict,
+    data: Images,
+    profile: Profile,
+    classifier: Weights | None = None,
 ) -> dict:
     """Returns the card of an export, ready for JSON.
 
@@ -62,6 +75,7 @@ def card(
             signed, where each was on a machine of its own.
         data: The synthetic images.
         profile: The data set's profile. Its licence, class names and augmentation are shown.
+        classifier: The classifier that was released with the images, or None.
     """
     datasheet = {
         "intended_use": "training and pre-training of image classifiers, federated or not",
@@ -90,7 +104,19 @@ def card(
         "privacy": release["privacy"],
         "weak": list(release["weak"]),
         "datasheet": datasheet,
+        **({"classifier": _about(classifier, datasheet, profile)} if classifier else {}),
         "public_metrics": public_metrics(data, profile.classes),
+    }
+
+
+def _about(classifier: Weights, datasheet: dict, profile: Profile) -> dict:
+    """Returns what a card says of a classifier."""
+    return {
+        "file": CLASSIFIER,
+        "network": classifier.network,
+        "shape": datasheet["resolution"],
+        "classes": profile.classes,
+        "privacy": "part of the same release, at no further privacy cost",
     }
 
 

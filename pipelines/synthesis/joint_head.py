@@ -291,3 +291,4 @@ def _descent(plan: HeadPlan, released: Sequence[np.ndarray]) -> Descent:
 
 sample = dp_head.sample
 classifier = dp_head.classifier
+classifier_weights = dp_head.classifier_weights

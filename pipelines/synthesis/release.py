@@ -3,12 +3,15 @@
 Both are private until the generator is exported.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from pipelines.config.data import Profile
+from pipelines.config.generators import WITH_CLASSIFIER
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import AGAIN, read_arrays, read_json, require, write_arrays, write_json
@@ -17,7 +20,7 @@ from pipelines.privacy.ledger import Identity, Release, wording
 from pipelines.privacy.noise import Noise
 from pipelines.privacy.statement import Statement
 from pipelines.synthesis import base
-from pipelines.synthesis.base import Plan, Space
+from pipelines.synthesis.base import Plan, Space, Weights
 
 
 def public_space(profile: Profile, records: int | None = None) -> Space:
@@ -253,8 +256,44 @@ def sample(folder: Path, name: str, state: dict[str, np.ndarray], count: int, se
     Raises:
         UserError: The state is not one of this generator.
     """
-    try:
+    with _state_of(folder, name):
         return base.load(name).sample(state, count, seed)
+
+
+def classifier(
+    folder: Path, name: str, state: dict[str, np.ndarray], statement: dict
+) -> Weights | None:
+    """Returns the classifier that a generator released beside its images.
+
+    It is a part of the state, so that handing it out costs nothing more.
+
+    Args:
+        folder: The folder that the state was read from. Errors name it.
+        name: The generator's name.
+        state: The generator's state, from `load`.
+        statement: The statement of the release, as the ledger holds it.
+
+    Returns:
+        The classifier, or None if the generator releases images alone.
+
+    Raises:
+        UserError: The state is not one of this generator.
+    """
+    if name not in WITH_CLASSIFIER:
+        return None
+    with _state_of(folder, name):
+        return base.load(name).classifier_weights(state, statement["details"].get("settings", {}))
+
+
+@contextmanager
+def _state_of(folder: Path, name: str) -> Iterator[None]:
+    """Turns a missing array of a generator's state into an error that the user reads.
+
+    Raises:
+        UserError: The block asked the state for an array that it lacks.
+    """
+    try:
+        yield
     except KeyError as error:
         path = folder / "generator.safetensors"
         raise UserError(

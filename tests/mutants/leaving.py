@@ -81,6 +81,14 @@ MUTANTS = [
         f"{TESTS}/guard/test_uploads.py::test_a_file_too_many_is_named",
     ),
     Mutant(
+        "a guard that lets a classifier leave with the images of any generator",
+        "pipelines/guard/uploads.py",
+        "if expected == EXPORT and Path(upload.path).name in WITH_CLASSIFIER:",
+        "if expected == EXPORT and CLASSIFIER in upload.files:",
+        f"{TESTS}/guard/test_uploads.py::"
+        "test_a_classifier_may_not_go_out_with_images_of_another_generator",
+    ),
+    Mutant(
         "a recovery that drops results which a merge left open",
         "pipelines/recover/dvc_files.py",
         "if not begins_well or merged or _readable(lines):",

@@ -1,5 +1,6 @@
 """Uploads are checked in a small project whose graph is one export and one initial model."""
 
+import shutil
 from pathlib import Path
 
 import exported
@@ -9,10 +10,13 @@ from dvc.repo import Repo
 from key_files import pem
 from small import EXPORT, INITIAL, PRIVATE, made
 
+from pipelines.config.generators import WITH_CLASSIFIER
 from pipelines.datasets.labelled_images import synthetic
 from pipelines.files import sha256
 from pipelines.guard import uploads
+from pipelines.paths import CLASSIFIER
 from pipelines.synthesis import export
+from pipelines.synthesis.base import Weights
 
 
 @pytest.fixture
@@ -42,6 +46,64 @@ def wrong() -> list[str]:
     """Returns what is wrong with the folders and with DVC's cache of them."""
     with Repo(".") as repo:
         return uploads.problems(Path(), list(uploads.cached(repo)))
+
+
+def handed_out_with_a_classifier(project, generator: str) -> str:
+    """Makes the one export of the project that of another generator, with a classifier.
+
+    Returns:
+        The path of the export.
+    """
+    path = EXPORT.replace("dp_moments", generator)
+    graph = project.path / "dvc.yaml"
+    graph.write_text(graph.read_text().replace(EXPORT, path))
+    shutil.rmtree(project.path / EXPORT)
+    (project.path / path).mkdir()
+    data = synthetic(np.zeros((3, 2, 2, 1)), np.arange(3))
+    weights = Weights("mlp", {"1.bias": np.zeros(3, np.float32)})
+    card = exported.card(data, classifier=weights)
+    export.write(project.path / path, data, card, weights)
+    return path
+
+
+@pytest.mark.parametrize("generator", WITH_CLASSIFIER)
+def test_a_classifier_may_go_out_where_its_generator_releases_one(project, generator):
+    path = handed_out_with_a_classifier(project, generator)
+    assert committed(project) == []
+    with Repo(".") as repo:
+        (upload,) = [upload for upload in uploads.cached(repo) if upload.path == path]
+    assert CLASSIFIER in upload.files
+
+
+@pytest.mark.parametrize("generator", ["dp_moments", "joint_moments", "gan"])
+def test_a_classifier_may_not_go_out_with_images_of_another_generator(project, generator):
+    path = handed_out_with_a_classifier(project, generator)
+    assert [line.split(". Make")[0].split(" (")[0] for line in committed(project)] == [
+        f"{path}/{CLASSIFIER} is none of the files that may leave",
+        f"{path}/SHA256SUMS names {CLASSIFIER}, which this export may not hold",
+    ]
+
+
+@pytest.mark.parametrize("place", ["huggingface", ""])
+def test_nor_in_another_folder(project, place):
+    path = handed_out_with_a_classifier(project, "dp_head")
+    name = f"{place}/{CLASSIFIER}".lstrip("/")
+    folder = path if place else INITIAL
+    (project.path / folder / name).write_bytes((project.path / path / CLASSIFIER).read_bytes())
+    (line,) = committed(project)
+    assert line.startswith(f"{folder}/{name} is none of the files that may leave")
+
+
+def test_a_classifier_that_is_missing_or_changed_is_named(project):
+    path = handed_out_with_a_classifier(project, "dp_teacher")
+    file = project.path / path / CLASSIFIER
+    content = file.read_bytes()
+    file.write_bytes(content + b" ")
+    (line,) = committed(project)
+    assert line.startswith(f"{path}/{CLASSIFIER} is another than its SHA256SUMS says.")
+    file.unlink()
+    (line,) = committed(project)
+    assert line.startswith(f"{path} lacks {CLASSIFIER}.")
 
 
 def pool_of(project, images: np.ndarray, labels: np.ndarray) -> None:
@@ -131,7 +193,7 @@ def test_sums_that_name_too_little_or_too_much_are_named(project):
     lines = committed(project)
     assert [line.split(".  ")[0].split(". Make")[0] for line in lines] == [
         f"{EXPORT}/SHA256SUMS does not name card.md",
-        f"{EXPORT}/SHA256SUMS names more, which no export holds",
+        f"{EXPORT}/SHA256SUMS names more, which this export may not hold",
     ]
     sums.write_bytes(b"\xff\n\n")
     assert len(committed(project)) == len(uploads.EXPORT)

@@ -2,6 +2,7 @@ import exported
 import pytest
 
 from pipelines.synthesis import card_text, hub
+from pipelines.synthesis.base import Weights
 
 
 def first_lines(release: dict) -> str:
@@ -57,3 +58,27 @@ def test_a_joint_release_is_promised_to_the_records_of_all_who_made_it():
     assert "| the same, as the ledger of `c1` knows it | beef |" in text
     assert "as the ledger of `c0` knows it" not in text
     assert "| 2 | inf |" in text and "`trust`" not in text
+
+
+@pytest.mark.parametrize("release", [exported.formal, exported.without_privacy])
+def test_a_released_classifier_is_told_with_its_network_and_its_price(release):
+    data = exported.images()
+    card = exported.card(data, release(), Weights("scatter", {}))
+    section = card_text.markdown(card).partition("## Classifier\n\n")[2].partition("\n\n## ")[0]
+    assert section.startswith("The export also holds `classifier.safetensors`: the weights")
+    assert "a network `scatter` for 10 classes of images of 8x8x1." in section
+    assert "it has cost no further privacy, and handing it out costs none." in section
+    assert "holds for the images and the classifier together." in section
+    assert card["classifier"] == {
+        "file": "classifier.safetensors",
+        "network": "scatter",
+        "shape": [8, 8, 1],
+        "classes": 10,
+        "privacy": "part of the same release, at no further privacy cost",
+    }
+
+
+def test_a_card_of_images_alone_speaks_of_no_classifier():
+    card = exported.card(exported.images())
+    assert "classifier" not in card
+    assert "classifier.safetensors" not in card_text.markdown(card)

@@ -10,7 +10,7 @@ import pytest
 from project import ROOT
 
 from pipelines import config
-from pipelines.config.generators import GENERATORS, Gan
+from pipelines.config.generators import GENERATORS, WITH_CLASSIFIER, Gan
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy, SeededForTests
@@ -31,6 +31,17 @@ def test_every_configured_generator_has_the_three_functions_and_the_two_constant
     for function, expected in arguments.items():
         assert list(inspect.signature(getattr(module, function)).parameters) == expected
     assert isinstance(module.VERSION, int) and isinstance(module.KNOWN_FAILURES, str)
+
+
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_a_generator_that_releases_a_classifier_is_named_so(name):
+    """The list of names decides what an export holds, and what the guard lets out."""
+    module = base.load(name)
+    is_named = name in WITH_CLASSIFIER
+    assert hasattr(module, "classifier") == hasattr(module, "classifier_weights") == is_named
+    if is_named:
+        parameters = inspect.signature(module.classifier_weights).parameters
+        assert list(parameters) == ["state", "settings"]
 
 
 def test_an_unknown_generator_is_refused():
