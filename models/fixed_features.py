@@ -73,4 +73,7 @@ def without_parameters(network: nn.Module) -> nn.Module:
         for name, tensor in constants.items():
             delattr(module, name)
             module.register_buffer(name, tensor.detach(), persistent=False)
+        if isinstance(module, nn.BatchNorm2d):
+            # or it asks every state that is loaded for a count of batches, which none has
+            module.track_running_stats = False
     return network.eval()

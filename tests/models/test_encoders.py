@@ -74,6 +74,19 @@ def test_networks_of_one_encoder_share_its_weights(features):
     assert list(models[0].state_dict()) == ["2.weight"]
 
 
+@pytest.mark.parametrize("name", encoders.LAST_LAYERS)
+def test_the_weights_of_a_head_are_put_back_by_their_name(name):
+    """Batch norm in the frozen part asks for nothing beside the head, and features stay."""
+    features = EncoderFeatures(architecture(name), name, side=32)
+    model = classifiers.build("encoder", shape=(8, 8, 3), classes=3, seed=0, features=features)
+    images = torch.rand(2, 3, 8, 8)
+    before = model[0](images)
+    weights = torch.rand(model[2].weight.shape)
+    model.load_state_dict({"2.weight": weights})
+    assert torch.equal(model[2].weight, weights)
+    assert torch.equal(model[0](images), before)
+
+
 def test_building_a_network_leaves_the_random_stream_alone():
     torch.manual_seed(3)
     expected = torch.rand(1)
