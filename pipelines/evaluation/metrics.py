@@ -16,7 +16,7 @@ class Metric(NamedTuple):
 
     Attributes:
         name: Key in results.json and quality.json. Other keys and columns are made from it:
-            `mean_NAME`, `NAME_after`, `selected_NAME`, `tstr_NAME`.
+            `mean_NAME`, `NAME_after`, `selected_NAME`, `tstr_NAME`, `released_NAME`.
         function: Takes predicted and true classes, both int64 [n], and returns the value.
         heading: Heading of its columns, written as inside a sentence.
         form: Format specification of a value that is shown.
