@@ -1,15 +1,15 @@
 """Audits a noisy step of `dp_head` in two worlds: the mu of all its steps, for one step.
 
 What the adversary sees is the released sum itself, in units of the clipping norm. Worst case: one
-record whose gradient is longer than the clip, or none. A federated head (`dpsgd_head`) releases
-the same sum.
+record whose gradient is longer than the clip, or none. `dpsgd_head_run` audits a federated head,
+which releases the same sum.
 """
 
 import numpy as np
 
 from audits import dp_moments_release, many_draws
 from pipelines.config.generators import DpHead
-from pipelines.config.heads import HeadSchedule
+from pipelines.config.heads import Head, HeadSchedule
 from pipelines.privacy import lattice_gradients
 from pipelines.privacy.audits import two_worlds
 from pipelines.privacy.audits.verdict import Verdict
@@ -32,7 +32,7 @@ OTHERS = np.array([[0.1, 0.2], [0.2, -0.1], [0.3, 0.0]])
 CANARY = np.array([[1.0, 1.0]])
 
 
-def total(with_canary: bool, settings: DpHead, scale: int) -> np.ndarray:
+def total(with_canary: bool, settings: Head, scale: int) -> np.ndarray:
     """Returns the sum of clipped gradients, int64 [2, classes] in lattice steps.
 
     Args:
