@@ -2,11 +2,12 @@
 
 import pytest
 
-from benchmarks import common, datalens_ablation, datalens_teachers
+from benchmarks import common, datalens_ablation, datalens_teachers, figures
 from pipelines import config
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import release
 from pipelines.synthesis.datalens import generator as datalens
+from pipelines.synthesis.datalens.plan import settled
 
 KEY = {
     "dataset": "mnist",
@@ -55,3 +56,19 @@ def test_the_shipped_rule_takes_a_number_that_was_rehearsed(params):
     """Its bounds and the noise it aims at stand among the rows, or a profile names another."""
     tried = {each for numbers in datalens_teachers.CLIENTS.values() for each in numbers}
     assert params.synthesis.datalens.teachers_rule.least_records in tried
+
+
+def test_the_measured_rows_have_the_teachers_that_their_page_says():
+    """Rows without a star are as shipped. Those with one have what the rule gives for their own."""
+    page = (figures.TEMPLATES / "datalens_measured.md.j2").read_text()
+    assert "settings.generator.cosine is not defined %} *" in page
+    params = config.load(common.Path(__file__).parents[2] / "params.yaml")
+    for row in figures.rows("synthesis_utility", generator="datalens"):
+        shipped = params.generator(row.dataset, "datalens")
+        stored = row.settings["generator"]
+        if "cosine" not in stored:
+            changes = {name: stored[name] for name in ("latent", "top_k", "steps")}
+            shipped = shipped.model_copy(update={**changes, "high_noise": None})
+        space = release.public_space(params.profiles[row.dataset], row.records)
+        budget = Budget(row.epsilon, params.privacy.delta)
+        assert stored["teachers"] == settled(shipped, budget, space).teachers
