@@ -86,6 +86,7 @@ def rendered(template: str) -> str:
         lstrip_blocks=True,
     )
     environment.globals |= {"row": row, "rows": rows, "stored": stored, "holds": holds}
+    environment.globals["cifar10"] = common.CIFAR10
     environment.tests["match"] = lambda text, pattern: re.fullmatch(pattern, text) is not None
     environment.filters |= {
         "accuracy": partial(number, decimals=3),
