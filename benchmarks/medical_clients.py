@@ -2,9 +2,10 @@
 
     python -m benchmarks.medical_clients --images raw       # pneumonia.npz and breast.npz lie there
 
-Eight clients get a Dirichlet part (0.5) of PneumoniaMNIST or BreastMNIST each: some 650 or 80 records,
-all three parts together. Five federate, each within its epsilon. With all its labels a client is
-scored on its own test and validation part, for no recipe reads them, and on the official test images.
+Eight clients get a Dirichlet part (0.5) of PneumoniaMNIST or BreastMNIST each: some 650 or 80
+records on average, all three parts together. Five federate, each within its epsilon. With all its
+labels a client is scored on its own test and validation part, for no recipe reads them, and on the
+official test images.
 
 * `local` trains alone, by the recipe's own schedule and steps.
 * `pppfl` hands out PPPFL's model and the released images of `dp_moments`, for the recipe `replay`.
@@ -13,7 +14,8 @@ scored on its own test and validation part, for no recipe reads them, and on the
 
 Figures are accuracy, balanced accuracy (the mean recall of both classes) and the area under the ROC
 curve. Own images of a single class have no area, and do not count there. Nothing is selected on test
-images. Cells that are stored are not measured again.
+images. A cell says on how many `records` its client trains, and on how many `own_images` it is scored
+at home. Cells that are stored are not measured again.
 """
 
 import argparse
@@ -110,6 +112,8 @@ def measured(clients: ClientDraw, road: str) -> list[dict]:
             {
                 "seed": clients.seed,
                 "client": client,
+                "records": len(shard.train),
+                "own_images": len(own),
                 "own": figures(personal, own, elsewhere=False),
                 "global": figures(personal, clients.everyone, elsewhere=True),
             }

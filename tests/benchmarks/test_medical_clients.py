@@ -1,12 +1,16 @@
 """Tests the figures of the medical benchmark, and that cells of seeds are kept side by side."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from benchmarks import common, medical_clients
+from benchmarks import common, figures, medical_clients
 from pipelines.datasets.labelled_images import Images
+from pipelines.datasets.shards import Shard
 from pipelines.federation.home.personal import plain
 
 KEY = {"dataset": "breast", "road": "head", "epsilon": 3.0, "settings": "today"}
@@ -59,3 +63,30 @@ def test_seeds_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
     medical_clients.add({**KEY, "settings": "other"}, [two_classes])
     (line,) = common.kept(medical_clients.NAME)
     assert line["seeds"] == 1
+
+
+def test_a_cell_says_how_many_images_its_client_has(monkeypatch, model):
+    labels = np.arange(30) % 2
+    shard = Shard(images(labels[:19]), images(labels[:4]), images(labels[:7]))
+    clients = SimpleNamespace(seed=3, shards={"c0": shard}, everyone=images(labels))
+    monkeypatch.setattr(medical_clients, "models", lambda clients, road: [("c0", model)])
+    (cell,) = medical_clients.measured(clients, "head")
+    assert (cell["seed"], cell["records"], cell["own_images"]) == (3, 19, 11)
+
+
+def test_stored_accuracies_are_of_as_many_own_images_as_the_cells_say():
+    for row in common.kept(medical_clients.NAME):
+        for cell in row["cells"]:
+            right = cell["own"]["accuracy"] * cell["own_images"]
+            assert right == pytest.approx(round(right), abs=1e-9)
+
+
+def test_the_page_counts_the_training_images_of_the_clients_that_federate():
+    template = (figures.TEMPLATES / "medical_clients.md.j2").read_text()
+    outside_of_braces = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", template)
+    assert not re.search(r"\d{3}", outside_of_braces)
+    page = figures.rendered("results.md.j2")
+    for dataset in medical_clients.DATASETS:
+        alone = figures.row(medical_clients.NAME, dataset=dataset, road="local")
+        count = sum(cell["records"] for cell in alone.cells)
+        assert f"have {count:,} training images" in " ".join(page.split())
