@@ -1,7 +1,10 @@
 """Tests that an encoder's weights are read, named by their hash, and refused if they do not fit."""
 
 import builtins
+import hashlib
+import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,25 +60,91 @@ def test_another_weight_is_another_hash(tmp_path, weights):
     assert len(hashes) == 2
 
 
+@pytest.mark.parametrize("name", ["a.pth", "b.safetensors"])
+def test_weights_of_16_bits_are_read_and_named_alike(tmp_path, weights, name):
+    short = {}
+    for key, tensor in weights.items():
+        short[key] = tensor.bfloat16() if tensor.is_floating_point() else tensor
+    (save_file if name.endswith("safetensors") else torch.save)(short, tmp_path / name)
+    encoded = encoder_weights.read(resnet(tmp_path / name))
+    digest = hashlib.sha256()
+    for key in sorted(short):
+        digest.update(key.encode())
+        digest.update(bytes(short[key].contiguous().view(-1).view(torch.uint8).tolist()))
+    assert encoded.sha256 == digest.hexdigest()
+    first = encoded.features.network.conv1.weight
+    torch.testing.assert_close(first, short["conv1.weight"].float(), atol=0, rtol=0)
+
+
+def test_tensors_that_are_trained_are_read_and_named_as_others(tmp_path, weights):
+    network = architecture("resnet18")
+    network.load_state_dict(weights)
+    torch.save(weights, tmp_path / "a.pth")
+    torch.save(network.state_dict(keep_vars=True), tmp_path / "b.pth")
+    one, other = (encoder_weights.read(resnet(tmp_path / name)) for name in ("a.pth", "b.pth"))
+    assert one.sha256 == other.sha256
+
+
+def test_the_last_layer_may_be_of_other_classes_or_absent(tmp_path, weights):
+    without = {key: tensor for key, tensor in weights.items() if not key.startswith("fc.")}
+    seven = {**without, "fc.weight": torch.zeros(7, 512), "fc.bias": torch.full((7,), torch.nan)}
+    images = torch.rand(2, 3, 8, 8)
+    features = []
+    for content in (weights, without, seven):
+        torch.save(content, tmp_path / "a.pth")
+        features.append(encoder_weights.read(resnet(tmp_path / "a.pth")).features(images))
+    torch.testing.assert_close(features[1], features[0], atol=0, rtol=0)
+    torch.testing.assert_close(features[2], features[0], atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
+def test_weights_that_are_not_finite_are_refused(tmp_path, weights, value):
+    """A float64 may be finite, and not as the float32 that it becomes."""
+    broken = torch.full((64, 3, 7, 7), value, dtype=torch.float64)
+    torch.save({**weights, "conv1.weight": broken}, tmp_path / "a.pth")
+    with pytest.raises(UserError, match=r"all finite: conv1\.weight is not\. Got "):
+        encoder_weights.read(resnet(tmp_path / "a.pth"))
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "Could not read the weights"),
-        (b"no weights", "Could not read the weights"),
-        ({"fc.bias": torch.zeros(3)}, "holds no weights of resnet18"),
-        ([torch.zeros(3)], "holds no weights by name"),
-        ({"fc.bias": 3}, "holds no weights by name"),
+        (None, "a file that can be read: No such file"),
+        (b"", "this one is empty"),
+        (b"no weights", "this one is damaged"),
+        (torch.nn.Linear(2, 2), "holds other objects, too"),
+        ({"fc.bias": torch.zeros(3)}, 'weights of resnet18: Missing.* "conv1.weight"'),
+        ([torch.zeros(3)], "this one holds something else"),
+        ({"fc.bias": 3}, "or something beside them"),
+        ({0: torch.zeros(3)}, "or something beside them"),
+        ({"fc.bias": torch.zeros(3).to_sparse()}, "or something beside them"),
+        ({"conv1.weight": torch.zeros(3, dtype=torch.complex64)}, "or something beside them"),
     ],
 )
-def test_a_bad_file_is_one_sentence(tmp_path, content, said):
-    path = tmp_path / "a.pth"
+def test_a_bad_file_is_one_sentence(monkeypatch, tmp_path, content, said):
+    # a long path would be cut
+    monkeypatch.chdir(tmp_path)
+    path = Path("a.pth")
     if isinstance(content, bytes):
         path.write_bytes(content)
     elif content is not None:
         torch.save(content, path)
     with pytest.raises(UserError, match=said) as caught:
         encoder_weights.read(resnet(path))
-    assert "\n" not in str(caught.value)
+    text = str(caught.value)
+    assert re.fullmatch(
+        r"The 'weights' parameter of encoder must be .* \(profiles/NAME\.yaml\)", text
+    )
+    assert "Got 'a.pth' instead" in text and text.isprintable()
+
+
+@pytest.mark.parametrize("name", ["a.pth", "b.safetensors"])
+def test_a_file_that_was_cut_is_one_sentence(tmp_path, weights, name):
+    (save_file if name.endswith("safetensors") else torch.save)(weights, tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match=r"'weights' parameter of encoder must .* is damaged"):
+        encoder_weights.read(resnet(tmp_path / name))
 
 
 class Code:
@@ -87,7 +156,7 @@ class Code:
 
 def test_a_file_of_weights_runs_no_code(tmp_path, capsys):
     torch.save({"fc.bias": Code()}, tmp_path / "a.pth")
-    with pytest.raises(UserError, match="Could not read the weights"):
+    with pytest.raises(UserError, match="holds other objects, too"):
         encoder_weights.read(resnet(tmp_path / "a.pth"))
     assert not re.search("code of the file ran", capsys.readouterr().out)
 
@@ -133,3 +202,17 @@ def test_an_images_features_depend_on_no_other_image_to_the_last_bit():
     for rows in ([3], [19, 0], list(range(7, 20))):
         found = fixed_features.features(images[rows], Fixed((8, 8, 3), LITE))
         np.testing.assert_array_equal(found, whole[rows])
+
+
+def test_the_cache_tells_two_files_of_one_path_apart(tmp_path, weights):
+    rng = np.random.default_rng(2)
+    images = Images(rng.integers(0, 256, (3, 8, 8, 3)).astype(np.uint8), np.arange(3), np.arange(3))
+    fixed = Fixed((8, 8, 3), resnet(tmp_path / "a.pth"))
+    features = []
+    for change in (1.0, 2.0):
+        torch.save({**weights, "bn1.weight": weights["bn1.weight"] * change}, tmp_path / "a.pth")
+        # a later command is another process
+        fixed_features._encoded.cache_clear()
+        fixed_features.module.cache_clear()
+        features.append(fixed_features.features(images, fixed, tmp_path / "cache"))
+    assert len(list((tmp_path / "cache").iterdir())) == 2 and not np.allclose(*features)
