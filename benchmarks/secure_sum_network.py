@@ -164,8 +164,10 @@ def both(engine: NetworkEngine, of: Round) -> tuple[float, float]:
     """
     arguments = {"keys": of.keys, "number": of.number, "length": of.length}
     engine.ask_each("enter", dict.fromkeys(of.keys, arguments))
+    terms = of.terms
+    present = coordinator.Members(terms.roster, terms.threshold, engine.ask_each, {})
     start = time.perf_counter()
-    total = coordinator.summed(Server(of.terms), of.number, engine.ask_each, coordinator.Traffic())
+    total = coordinator.summed(Server(terms), of.number, present, coordinator.Traffic())
     middle = time.perf_counter()
     vectors = engine.ask_each("plain", {name: {} for name in of.keys})
     plain = np.sum([answer["vector"] for answer in vectors.values()], axis=0)
