@@ -155,9 +155,13 @@ def _release(client: str, generator: str, run: dict) -> dict:
     """
     card = run["cards"][client][generator]
     scores = run["quality"][client][generator]
+    released = {}
+    if "released_accuracy" in scores:
+        released["released_accuracy"] = scores["released_accuracy"]
     return {
         "tstr_accuracy": scores["tstr_accuracy"],
         "tstr_accuracy_global": scores["tstr_accuracy_global"],
+        **released,
         **{field: scores[field] for field in shown_fields()},
         **_home(run["results"][f"pppfl/{generator}"], client),
         **_price(card["privacy"]),

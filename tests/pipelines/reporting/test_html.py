@@ -32,6 +32,13 @@ def test_the_first_screen_answers_the_four_questions_and_shows_no_noise(run):
     assert "Samples by datalens NOISE : all 2 clients" in Page(run.source()).text
 
 
+def test_a_released_classifier_stands_beside_the_score_of_its_set(run):
+    assert "released classifier, own" not in run.source()
+    quality = paths.quality("digits", "b", "dp_moments") / "quality.json"
+    run.edit(quality, lambda content: content.update(released_accuracy=0.754))
+    assert Page(run.source()).text.count("released classifier, own: 0.754") == 1
+
+
 def test_several_data_sets_begin_with_a_line_for_each_that_leads_to_it(run):
     view = run.view()
     other = {**view, "summary": {**view["summary"], "dataset": "lungs", "choice": None}}

@@ -77,6 +77,14 @@ def test_a_client_gets_its_own_budget_records_and_pppfl_accuracy(run):
     assert client["dp_baselines"]["dpsgd"]["accuracy_after"] == pytest.approx(0.44)
 
 
+def test_the_score_of_a_released_classifier_is_there_where_one_was_released(run):
+    quality = paths.quality("digits", "b", "dp_moments") / "quality.json"
+    run.edit(quality, lambda content: content.update(released_accuracy=0.75))
+    generators = run.summary()["clients"]["b"]["generators"]
+    assert generators["dp_moments"]["released_accuracy"] == 0.75
+    assert "released_accuracy" not in generators["datalens"]
+
+
 def test_infinite_and_missing_numbers_become_standard_json(run, tmp_path):
     run.void("a", "datalens")
     quality = paths.quality("digits", "a", "datalens") / "quality.json"
