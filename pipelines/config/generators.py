@@ -136,7 +136,8 @@ class Joint(Block):
     Attributes:
         colluding: t, how many clients may collude with the server. `half` is half of those that
             release together, rounded down.
-        may_drop: How many clients may drop out between machines. Each client adds more noise for it.
+        may_drop: How many clients may drop out between machines. Each client adds more noise for
+            it.
     """
 
     colluding: Annotated[int | Literal["half"], _count_or(HALF)] = HALF

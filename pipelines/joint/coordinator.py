@@ -10,7 +10,7 @@ import numpy as np
 from pipelines.errors import UserError
 from pipelines.federation.network.gate import Refused
 from pipelines.joint.member import checked_name, message_of
-from pipelines.joint.seal import chained
+from pipelines.joint.seal import Seal, chained
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
@@ -121,8 +121,8 @@ def release(
 ) -> Outcome:
     """Has the clients make a joint release, and hands its totals and names out to them.
 
-    No ledger is charged before each client has said that its own would take the release. Clients that
-    drop out after that have paid. So many may drop out as the plan says.
+    No ledger is charged before each client has said that its own would take the release. Clients
+    that drop out after that have paid. So many may drop out as the plan says.
 
     Args:
         planned: The release by the server's parameters.
@@ -158,9 +158,12 @@ def release(
         totals = chained(totals, number, total)
         released.append(total / planned.plan.scale)
     # 3. every client signs what it was told, and stores the generator if all have signed alike
+    seal = Seal(name, totals, together)
     signatures = {}
     for client, answer in members.tell("sign_together", together=together).items():
-        signatures[client] = answer.get("signature")
+        if seal.is_signed(roster, client, answer.get("signature")):
+            signatures[client] = answer["signature"]
+    members.keep(signatures, "sign_together")
     members.tell("finish_together", signatures=signatures)
     return Outcome(traffic, members.gone)
 

@@ -1,14 +1,16 @@
 """Seals a joint release: every client signs the same totals, and the same names in the ledgers.
 
-The server tells clients the totals and each other's names, and may be dishonest. A hash of the earlier
-totals stands in the terms of each sum, so that clients that were told other ones give no sum. After
-the last sum each client signs what it was told. Nobody stores a generator before all have signed alike.
+The server tells clients the totals and each other's names, and may be dishonest. A hash of the
+earlier totals stands in the terms of each sum, so that clients that were told other ones give no
+sum. After the last sum each client signs what it was told. Nobody stores a generator before all
+have signed alike.
 
 >>> one = chained(b"", 0, np.array([1, 2]))
 >>> one == chained(b"", 0, np.array([1, 2])), one == chained(b"", 0, np.array([2, 1]))
 (True, False)
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ from pipelines.privacy.secure_sums.encoding import digest
 from pipelines.privacy.secure_sums.roster import Roster
 
 PURPOSE = "fedlens joint release, sealed"
+# of Ed25519, in hexadecimal digits
+SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 def chained(before: bytes, number: int, total: np.ndarray) -> bytes:
@@ -54,14 +58,16 @@ class Seal:
             names += [client, name]
         return digest(PURPOSE, self.release, self.totals, *names)
 
-    def is_signed(self, roster: Roster, client: str, signature: str) -> bool:
-        """Returns whether a signature is the client's.
+    def is_signed(self, roster: Roster, client: str, signature: object) -> bool:
+        """Returns whether what came as a client's signature is one of this seal.
 
         Args:
             roster: The clients' keys.
             client: The client.
-            signature: In hexadecimal digits.
+            signature: What came: a text of hexadecimal digits, or anything else.
         """
+        if not isinstance(signature, str) or not SIGNATURE.fullmatch(signature):
+            return False
         return roster.has_signed(client, self.content, bytes.fromhex(signature))
 
     def facts(self, signatures: Mapping[str, str]) -> dict:

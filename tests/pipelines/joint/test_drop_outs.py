@@ -74,6 +74,19 @@ def shape_of_first() -> str:
     return str(RUN.planned(config.load()).plan.courses[0].shapes[0])
 
 
+@pytest.mark.parametrize("answer", [{}, {"signature": 3}, {"signature": "a" * 128}])
+def test_a_client_that_signs_nothing_is_left_behind(four, monkeypatch, answer):
+    call = four.call
+
+    def spoiled(name, client, **arguments):
+        true = call(name, client, **arguments)
+        return answer if (name, client) == ("sign_together", "c1") else true
+
+    monkeypatch.setattr(four, "call", spoiled)
+    assert four.release().gone == {"c1": "sign_together"}
+    assert has_nothing(four, "c1") and not any(has_nothing(four, client) for client in REST)
+
+
 def test_a_client_that_is_gone_is_asked_nothing_more(four):
     asked = []
 

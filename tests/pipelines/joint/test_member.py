@@ -15,6 +15,7 @@ from joint_federation import GARBAGE, RUN, Federation
 from pipelines import config, releases
 from pipelines.errors import UserError
 from pipelines.federation.network.flare import client as rounds
+from pipelines.joint import coordinator
 from pipelines.privacy.ledger import LedgerError
 
 
@@ -165,22 +166,26 @@ def test_nothing_is_stored_without_the_signature_of_every_partner(federation, si
     assert not list((federation.apart.homes["c0"].path / "ledgers/own").glob("releases/*"))
 
 
-def test_a_server_that_tells_a_client_another_total_gets_no_further_sum(federation):
-    def other(name, client, arguments):
-        told = name == "take_together" and client == "c1" and arguments["number"] == 0
-        return {**arguments, "total": arguments["total"] + told} if told else arguments
+def tells_another_total(number: int):
+    """Returns a server's way to tell c1 another total of one sum."""
 
-    federation.between = other
+    def other(name, client, arguments):
+        told = (name, client) == ("take_together", "c1") and arguments["number"] == number
+        return {**arguments, "total": arguments["total"] + 1} if told else arguments
+
+    return other
+
+
+def test_a_server_that_tells_a_client_another_total_gets_no_further_sum(federation):
+    federation.between = tells_another_total(0)
     with pytest.raises(UserError, match=r"c1 was lost \(step_together\): The message is of other"):
         federation.release()
 
 
 def test_a_server_that_tells_a_client_another_last_total_is_found_out_by_all(federation):
-    def other(name, client, arguments):
-        told = name == "take_together" and client == "c1" and arguments["number"] == 1
-        return {**arguments, "total": arguments["total"] + told} if told else arguments
-
-    federation.between = other
+    federation.between = tells_another_total(1)
+    believes_all = SimpleNamespace(is_signed=lambda *given: True)
+    federation.monkeypatch.setattr(coordinator, "Seal", lambda *given: believes_all)
     with pytest.raises(UserError, match=r"finish_together\): c1 has signed another release"):
         federation.release()
     for home in federation.apart.homes.values():

@@ -36,6 +36,11 @@ def test_a_signature_is_of_one_release_its_totals_and_its_names(other):
     assert not SEAL.is_signed(ROSTER, "c1", signature)
 
 
+@pytest.mark.parametrize("other", [None, 3, b"a" * 128, "A" * 128, "a" * 64, "x" * 128, ["a"]])
+def test_what_is_no_signature_signs_nothing(other):
+    assert not SEAL.is_signed(ROSTER, "c0", other)
+
+
 def test_the_order_of_the_names_does_not_count():
     backwards = dict(reversed(TOGETHER.items()))
     assert Seal(SEAL.release, SEAL.totals, backwards).content == SEAL.content
