@@ -90,15 +90,16 @@ class Client(client.Client):
 
     @collab.publish
     @answer_or_refusal
-    def take_together(self, number: int, total) -> dict:
+    def take_together(self, number: int, total, summands: int) -> dict:
         """Takes the total of a sum.
 
         Args:
             number: Which sum of the release it is.
             total: int64 of its shape, in lattice steps.
+            summands: How many clients' vectors are in it.
         """
         with self.lock:
-            self._joined().take(number, total)
+            self._joined().take(number, total, summands)
         return {}
 
     @collab.publish

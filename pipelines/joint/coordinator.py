@@ -152,11 +152,13 @@ def release(
             break
         shape = course.shapes[number]
         terms = course.shares.terms(name, number, roster, int(np.prod(shape)), totals)
-        total = summed(Server(terms), number, members, traffic).reshape(shape)
-        members.tell("take_together", number=number, total=total)
+        server = Server(terms)
+        total = summed(server, number, members, traffic).reshape(shape)
+        summands = len(server.survivors)
+        members.tell("take_together", number=number, total=total, summands=summands)
         traffic.down += total.nbytes * len(members.left)
-        totals = chained(totals, number, total)
-        released.append(total / planned.plan.scale)
+        totals = chained(totals, number, total, summands)
+        released.append(planned.plan.of_all_clients(total, summands))
     # 3. every client signs what it was told, and stores the generator if all have signed alike
     seal = Seal(name, totals, together)
     signatures = {}

@@ -141,12 +141,13 @@ class Member:
         except Refusal as refusal:
             raise Refused(str(refusal)) from None
 
-    def take(self, number: int, total: np.ndarray) -> None:
+    def take(self, number: int, total: np.ndarray, summands: int) -> None:
         """Takes the total of a sum, which the server saw.
 
         Args:
             number: Which sum it is.
             total: int64 of the sum's shape, in lattice steps.
+            summands: How many clients' vectors are in it.
 
         Raises:
             Refused: This client has not come to the end of its round, or the total is none.
@@ -158,9 +159,11 @@ class Member:
         usual = isinstance(total, np.ndarray) and total.dtype == np.int64 and total.shape == shape
         if not usual:
             raise Refused(f"a total must be int64, {shape}")
+        if type(summands) is not int or not self._fewest <= summands <= len(self.roster):
+            raise Refused("so many clients cannot be in a sum")
         self._round = None
-        self._totals = chained(self._totals, number, total)
-        self.released.append(total / self.planned.plan.scale)
+        self._totals = chained(self._totals, number, total, summands)
+        self.released.append(self.planned.plan.of_all_clients(total, summands))
 
     def sign(self, together: dict[str, str]) -> str:
         """Signs what was released, and under which name each ledger knows it. Once.

@@ -5,8 +5,8 @@ earlier totals stands in the terms of each sum, so that clients that were told o
 sum. After the last sum each client signs what it was told. Nobody stores a generator before all
 have signed alike.
 
->>> one = chained(b"", 0, np.array([1, 2]))
->>> one == chained(b"", 0, np.array([1, 2])), one == chained(b"", 0, np.array([2, 1]))
+>>> one = chained(b"", 0, np.array([1, 2]), 3)
+>>> one == chained(b"", 0, np.array([1, 2]), 3), one == chained(b"", 0, np.array([2, 1]), 3)
 (True, False)
 """
 
@@ -25,15 +25,16 @@ PURPOSE = "fedlens joint release, sealed"
 SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
-def chained(before: bytes, number: int, total: np.ndarray) -> bytes:
+def chained(before: bytes, number: int, total: np.ndarray, summands: int) -> bytes:
     """Returns a hash of the totals up to this one, 32 bytes.
 
     Args:
         before: The hash of the earlier ones; empty before the first.
         number: Which sum of the release it is.
         total: Its total, int64 in lattice steps.
+        summands: How many clients' vectors are in it.
     """
-    return digest(before, number, total.astype("<i8").tobytes())
+    return digest(before, number, summands, total.astype("<i8").tobytes())
 
 
 @dataclass(frozen=True)

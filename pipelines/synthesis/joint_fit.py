@@ -80,7 +80,7 @@ def fit_together(
                 total = sums.total(len(released), vectors, course.shares)
             except Refusal as refusal:
                 raise UserError(f"The joint release has no sum: {refusal}") from None
-            released.append(total / plan.scale)
+            released.append(plan.of_all_clients(total, len(parts)))
             bar.update()
         bar.close()
     return module.joint_state(plan, released, members[0])

@@ -92,6 +92,18 @@ class JointPlan(Plan):
         """Returns the lattice steps per unit of every sum."""
         return self.shares.scale
 
+    def of_all_clients(self, total: np.ndarray, summands: int) -> np.ndarray:
+        """Returns a total in original units, as if no client had dropped out.
+
+        Sums over other clients then have one measure. It is post-processing, for who is left in a
+        sum is no secret.
+
+        Args:
+            total: The sum with its noise, in lattice steps.
+            summands: How many clients' vectors are in it.
+        """
+        return total / self.scale * (self.shares.clients / summands)
+
 
 def only_course(plan: JointPlan, released: list[np.ndarray]) -> Course:
     """Returns the course of a plan that has one, whatever was released."""

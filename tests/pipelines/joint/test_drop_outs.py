@@ -8,7 +8,9 @@ pytest.importorskip("nvflare", reason="needs the extra `flare`")
 from joint_federation import RUN
 
 from pipelines import config, paths
+from pipelines.datasets import shards
 from pipelines.errors import UserError
+from pipelines.federation.network.client import LOCAL
 from pipelines.files import read_arrays
 from pipelines.joint import joint_run
 from pipelines.joint.seal import signed_by
@@ -49,6 +51,27 @@ def test_the_others_have_one_generator_whenever_a_client_falls_silent(four, step
         assert card["privacy"]["details"]["honest_shares"] == 2
         for name, value in stored(four, client).items():
             np.testing.assert_array_equal(value, stored(four, "c0")[name])
+
+
+def test_sums_of_fewer_clients_are_taken_as_those_of_all(four):
+    """Without noise the number of records by class is that of all, though one left before it."""
+    four.monkeypatch.setenv(LOCAL, "1")
+    four.apart.edit(_without_noise)
+    four.between = lambda name, client, given: (
+        None if (name, client) == ("begin_together", "c1") else given
+    )
+    four.release()
+    four.export("c0")
+    counts = []
+    for client in REST:
+        with four.home(client) as params:
+            counts.append(len(shards.read("own", client, "train", params.profiles["own"])))
+    assert stored(four, "c0")["count"] == pytest.approx(sum(counts) * 4 / 3)
+
+
+def _without_noise(params: dict) -> None:
+    for client in params["clients"].values():
+        client["epsilon"] = float("inf")
 
 
 @pytest.mark.parametrize("call", CALLS)

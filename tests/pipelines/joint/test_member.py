@@ -28,7 +28,7 @@ def test_a_client_answers_nothing_before_its_ledger_has_entered_the_release(fede
     ready(federation)
     for name, arguments in (
         ("step_together", {"number": 0, "arrays": {}, "scalars": {"step": 1}}),
-        ("take_together", {"number": 0, "total": np.zeros((3, 4), np.int64)}),
+        ("take_together", {"number": 0, "total": np.zeros((3, 4), np.int64), "summands": 3}),
         ("sign_together", {"together": dict.fromkeys(CLIENTS, "a")}),
         ("finish_together", {"signatures": dict.fromkeys(CLIENTS, "a" * 128)}),
     ):
@@ -108,6 +108,17 @@ def test_a_total_that_is_none_is_refused_and_nothing_is_stored(federation, total
     with pytest.raises(UserError, match=r"c1 was lost \(take_together\): a total must be int64"):
         federation.release()
     assert not list((federation.apart.homes["c1"].path / "ledgers/own").glob("releases/*"))
+
+
+@pytest.mark.parametrize("summands", [0, 2, 4, 3.0, True, None, "3"])
+def test_a_number_of_summands_that_cannot_be_is_refused(federation, summands):
+    def spoil(name, client, arguments):
+        spoiled = name == "take_together" and client == "c1"
+        return {**arguments, "summands": summands} if spoiled else arguments
+
+    federation.between = spoil
+    with pytest.raises(UserError, match=r"c1 was lost .*so many clients cannot be in a sum"):
+        federation.release()
 
 
 @pytest.mark.parametrize(
@@ -214,7 +225,7 @@ def test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing(federation):
     federation.call("step_together", "c0", number=0, arrays={}, scalars={"step": 9})
     planned = RUN.planned(config.load())
     total = np.zeros(planned.plan.courses[0].shapes[0], np.int64)
-    answer = federation.call("take_together", "c0", number=0, total=total)
+    answer = federation.call("take_together", "c0", number=0, total=total, summands=3)
     assert answer == {"refused": "this total is of no sum that this client has made"}
 
 

@@ -10,7 +10,7 @@ from pipelines.privacy.secure_sums.roster import Identity, Roster
 IDENTITIES = {name: Identity.fresh() for name in ("c0", "c1", "c2")}
 ROSTER = Roster({name: identity.public for name, identity in IDENTITIES.items()})
 TOGETHER = {"c0": "a" * 32, "c1": "b" * 32, "c2": "c" * 32}
-SEAL = Seal("a release", chained(b"", 0, np.array([1, 2])), TOGETHER)
+SEAL = Seal("a release", chained(b"", 0, np.array([1, 2]), 3), TOGETHER)
 
 
 def card(seal: Seal = SEAL) -> dict:
@@ -22,7 +22,8 @@ def card(seal: Seal = SEAL) -> dict:
     "other",
     [
         Seal("another", SEAL.totals, TOGETHER),
-        Seal(SEAL.release, chained(b"", 0, np.array([1, 3])), TOGETHER),
+        Seal(SEAL.release, chained(b"", 0, np.array([1, 3]), 3), TOGETHER),
+        Seal(SEAL.release, chained(b"", 0, np.array([1, 2]), 2), TOGETHER),
         Seal(SEAL.release, SEAL.totals, {**TOGETHER, "c2": "d" * 32}),
         Seal(SEAL.release, SEAL.totals, {"c0": "a" * 32, "c1": "b" * 32}),
         Seal(SEAL.release, SEAL.totals, {"c0": "b" * 32, "c1": "a" * 32, "c2": "c" * 32}),
@@ -49,10 +50,11 @@ def test_the_order_of_the_names_does_not_count():
 def test_a_hash_of_totals_is_of_all_of_them_in_their_order():
     one = np.array([1, 2])
     other = np.array([[3], [4]])
-    after = chained(chained(b"", 0, one), 1, other)
-    assert after != chained(chained(b"", 0, other), 1, one)
-    assert after != chained(b"", 1, other)
-    assert after == chained(chained(b"", 0, one.astype(">i8")), 1, other)
+    after = chained(chained(b"", 0, one, 3), 1, other, 3)
+    assert after != chained(chained(b"", 0, other, 3), 1, one, 3)
+    assert after != chained(b"", 1, other, 3)
+    assert after != chained(chained(b"", 0, one, 3), 1, other, 2)
+    assert after == chained(chained(b"", 0, one.astype(">i8"), 3), 1, other, 3)
 
 
 def test_a_reader_with_the_roster_sees_who_signed_a_card():

@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from pipelines.errors import UserError
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.synthesis import joint_plan
-from pipelines.synthesis.joint_plan import ALONE, Group
+from pipelines.synthesis.joint_plan import ALONE, Group, JointPlan
 
 
 @pytest.mark.parametrize("clients", range(3, 12))
@@ -43,3 +44,11 @@ def test_a_plan_says_how_many_may_drop_out_where_some_may():
     assert joint_plan.together(ALONE) == "1 client alone"
     assert joint_plan.together(Group(5, 2)) == "5 clients together"
     assert joint_plan.together(Group(5, 2, 1)) == "5 clients together (of whom 1 may drop out)"
+
+
+def test_a_sum_of_fewer_clients_counts_as_that_of_all():
+    course = joint_plan.shared(Budget(1.0, 1e-5), (4.0,), ((2,),), Group(5, 1, may_drop=1))
+    plan = JointPlan(None, None, None, courses=(course,))
+    total = np.array([4, -8]) * plan.scale
+    np.testing.assert_array_equal(plan.of_all_clients(total, 5), [4.0, -8.0])
+    np.testing.assert_array_equal(plan.of_all_clients(total, 4), [5.0, -10.0])
