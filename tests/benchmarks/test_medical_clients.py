@@ -85,8 +85,28 @@ def test_the_page_counts_the_training_images_of_the_clients_that_federate():
     template = (figures.TEMPLATES / "medical_clients.md.j2").read_text()
     outside_of_braces = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", template)
     assert not re.search(r"\d{3}", outside_of_braces)
-    page = figures.rendered("results.md.j2")
+    page = " ".join(figures.rendered("results.md.j2").split())
     for dataset in medical_clients.DATASETS:
         alone = figures.row(medical_clients.NAME, dataset=dataset, road="local")
-        count = sum(cell["records"] for cell in alone.cells)
-        assert f"have {count:,} training images" in " ".join(page.split())
+        counts = dict.fromkeys(range(alone.seeds), 0)
+        for cell in alone.cells:
+            counts[cell["seed"]] += cell["records"]
+        fewest = min(counts.values())
+        most = max(counts.values())
+        assert f"have {fewest:,} to {most:,} training images" in page
+
+
+def test_the_page_has_the_gain_of_small_hospitals_client_by_client():
+    page = figures.rendered("results.md.j2")
+    (line,) = [line for line in page.splitlines() if line.startswith("| fewer than 150 |")]
+    alone = figures.row(medical_clients.NAME, dataset="pneumonia", road="local")
+    head = figures.row(medical_clients.NAME, dataset="pneumonia", road="head", epsilon=10.0)
+    gains = []
+    for cell in alone.cells:
+        for other in head.cells:
+            same = (cell["seed"], cell["client"]) == (other["seed"], other["client"])
+            if same and cell["records"] < 150:
+                gains.append(other["global"]["accuracy"] - cell["global"]["accuracy"])
+    count, *_, last = line.strip("| ").split(" | ")[1:]
+    assert int(count) == len(gains)
+    assert float(last.split(" / ")[1]) == pytest.approx(np.mean(gains), abs=6e-4)

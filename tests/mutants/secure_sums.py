@@ -223,7 +223,7 @@ MUTANTS = [
     Mutant(
         "a joint release between machines that no ledger enters",
         f"{JOINT}/member.py",
-        "        releases.enter_as_made(self.ledger, self.entry)\n",
+        "            releases.enter_as_made(self.ledger, self.entry)\n",
         "",
         f"{TESTS_OF_JOINT}/test_coordinator.py::test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
     ),
