@@ -89,6 +89,16 @@ def test_a_sum_is_made_once_and_in_its_order(federation):
     assert answer == {"refused": "a step before the release has begun"}
 
 
+def takes(**changes):
+    """Returns a server's way to tell c1 something else where it takes a total."""
+
+    def spoil(name, client, arguments):
+        spoiled = (name, client) == ("take_together", "c1")
+        return {**arguments, **changes} if spoiled else arguments
+
+    return spoil
+
+
 @pytest.mark.parametrize(
     "total",
     [
@@ -100,11 +110,7 @@ def test_a_sum_is_made_once_and_in_its_order(federation):
     ],
 )
 def test_a_total_that_is_none_is_refused_and_nothing_is_stored(federation, total):
-    def spoil(name, client, arguments):
-        spoiled = name == "take_together" and client == "c1"
-        return {**arguments, "total": total} if spoiled else arguments
-
-    federation.between = spoil
+    federation.between = takes(total=total)
     with pytest.raises(UserError, match=r"c1 was lost \(take_together\): a total must be int64"):
         federation.release()
     assert not list((federation.apart.homes["c1"].path / "ledgers/own").glob("releases/*"))
@@ -112,11 +118,7 @@ def test_a_total_that_is_none_is_refused_and_nothing_is_stored(federation, total
 
 @pytest.mark.parametrize("summands", [0, 2, 4, 3.0, True, None, "3"])
 def test_a_number_of_summands_that_cannot_be_is_refused(federation, summands):
-    def spoil(name, client, arguments):
-        spoiled = name == "take_together" and client == "c1"
-        return {**arguments, "summands": summands} if spoiled else arguments
-
-    federation.between = spoil
+    federation.between = takes(summands=summands)
     with pytest.raises(UserError, match=r"c1 was lost .*so many clients cannot be in a sum"):
         federation.release()
 
