@@ -92,7 +92,7 @@ def signed_by(card: Mapping, roster: Roster) -> tuple[str, ...]:
         roster: The clients' keys.
 
     Raises:
-        UserError: The card is of no release between machines.
+        UserError: The card is of no release between machines, or damaged.
     """
     try:
         sealed = card["sealed"]
@@ -100,4 +100,10 @@ def signed_by(card: Mapping, roster: Roster) -> tuple[str, ...]:
         signatures = sealed["signatures"].items()
     except KeyError as error:
         raise UserError(f"The card lacks {error}: no clients have signed its release.") from None
-    return tuple(name for name, signature in signatures if seal.is_signed(roster, name, signature))
+    except (AttributeError, TypeError, ValueError):
+        raise UserError("The card's 'sealed' is none that a joint release writes.") from None
+    signers = []
+    for name, signature in signatures:
+        if name in roster.names and seal.is_signed(roster, name, signature):
+            signers.append(name)
+    return tuple(signers)

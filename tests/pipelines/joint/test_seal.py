@@ -70,3 +70,14 @@ def test_a_reader_with_the_roster_sees_who_signed_a_card():
 def test_a_card_that_nobody_signed_is_told_in_a_sentence():
     with pytest.raises(UserError, match="lacks 'sealed': no clients have signed its release"):
         signed_by({"together": TOGETHER}, ROSTER)
+
+
+def test_a_signer_that_the_roster_lacks_has_signed_nothing():
+    fewer = Roster({name: IDENTITIES[name].public for name in ("c0", "c1")})
+    assert signed_by(card(), fewer) == ("c0", "c1")
+
+
+@pytest.mark.parametrize("sealed", [None, 3, {**card()["sealed"], "totals": "x"}])
+def test_a_damaged_seal_is_told_in_a_sentence(sealed):
+    with pytest.raises(UserError, match="'sealed' is none that a joint release writes"):
+        signed_by({**card(), "sealed": sealed}, ROSTER)
