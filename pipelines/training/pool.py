@@ -14,6 +14,7 @@ from pipelines.config.data import Augmentation
 from pipelines.config.training import Pooled
 from pipelines.datasets.labelled_images import Images, concatenate, first_of_each_class
 from pipelines.training.augmentation import warp
+from pipelines.training.progress import Steps
 from pipelines.training.tensors import tensors
 
 # Batches that are drawn and warped at once: of small images a batch alone is mostly overhead.
@@ -120,10 +121,13 @@ def fit(model: nn.Module, pool: Pool, settings: Pooled, seed: int) -> None:
         optimiser, settings.learning_rate, total_steps=settings.steps
     )
     model.train()
-    for images, labels in pool.batches(settings.batch, settings.steps, stream):
+    batches = pool.batches(settings.batch, settings.steps, stream)
+    steps = Steps(batches, "training on released images", settings.steps, every=20)
+    for images, labels in steps:
         loss = F.cross_entropy(model(images), labels)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
         schedule.step()
+        steps.tell(loss)
     model.eval()
