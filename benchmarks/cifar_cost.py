@@ -5,8 +5,7 @@
 The cost does not depend on what images show, so it is measured on noise of CIFAR's shape. A small
 piece of each stage is measured in CPU-seconds of one thread. It is multiplied by how often the
 stage does such a piece for one generator and five clients of 10,000 records. `hours` are
-core-hours: they are computed and no run took them. Fine-tuning is counted with all its epochs,
-although patience ends most of them sooner.
+core-hours: they are computed and no run took them.
 """
 
 import math
@@ -19,22 +18,28 @@ from benchmarks.common import publish
 from benchmarks.federated_round import CLIENTS, Round, seconds
 from models import classifiers
 from pipelines import config
+from pipelines.config.training import Pooled, Replay
+from pipelines.config.values import Block
 from pipelines.datasets.labelled_images import Images
 from pipelines.evaluation.scoring import scores
+from pipelines.federation.algorithms import base as algorithms
+from pipelines.federation.core.gathered import at_one_place, trained_on_all
 from pipelines.federation.core.task import Task
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import OsEntropy
 from pipelines.synthesis import base, release
 from pipelines.synthesis.datalens.plan import settled
-from pipelines.training import classifier
+from pipelines.training import replay
+from pipelines.training.pool import Pool
 
 SHAPE = (32, 32, 3)
 CLASSES = 10
 # Number of records of a client, and of the global test set.
 RECORDS = 10_000
 TEST = 10_000
-# Number of images of a measured piece.
+# Number of images of a measured piece, and of its steps.
 FEW = 128
+FEW_STEPS = 4
 EPSILON = 10.0
 
 # (stage, unit, CPU-seconds of a unit, number of units)
@@ -51,19 +56,51 @@ def noise(count: int) -> Images:
     )
 
 
-def federated(params: config.Params, algorithm: str, few: int) -> float:
-    """Returns the CPU-seconds of one round.
-
-    Args:
-        params: The parameters of params.yaml.
-        algorithm: Name of the algorithm.
-        few: Number of images of each client.
-    """
+def task_of(few: int) -> Task:
+    """Returns a task of clients that have so many images each."""
     build = partial(classifiers.build, "resnet", shape=SHAPE, classes=CLASSES, seed=0)
     data = {f"c{number}": noise(few) for number in range(CLIENTS)}
-    settings = params.training("cifar10", "meta" if algorithm == "pppfl" else algorithm)
-    task = Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0)
+    return Task(data, build, None, dict.fromkeys(data, EPSILON), seed=0)
+
+
+def federated(algorithm: str, settings: Block, few: int) -> float:
+    """Returns the CPU-seconds of one round, at one place where the settings say so.
+
+    Args:
+        algorithm: Name of the algorithm.
+        settings: Those of its run.
+        few: Number of images of each client.
+    """
+    task = task_of(few)
+    if algorithms.at_server(algorithms.load(algorithm), settings):
+        task = at_one_place(task)
     return seconds(Round(algorithm, settings, task))
+
+
+def released(settings: Pooled) -> float:
+    """Returns the CPU-seconds of a step of training on all released images."""
+    few = settings.model_copy(update={"steps": FEW_STEPS})
+    return seconds(lambda: trained_on_all(task_of(FEW), few)) / FEW_STEPS
+
+
+def at_home(settings: Replay, records: int) -> tuple[float, float, int]:
+    """Returns the CPU-seconds of a step of the recipe `replay`, of one alone, and how many there are.
+
+    Args:
+        settings: Of the recipe.
+        records: Number of records of the client.
+    """
+    schedule = replay.schedule_of(settings, records)
+    short = schedule.model_copy(update={"from_labels": 0, "steps": FEW_STEPS})
+    few = settings.model_copy(update={"schedules": [short]})
+    model = task_of(1).build()
+    data = noise(FEW)
+    prior = replay.log_prior(data.labels, CLASSES)
+    both = seconds(
+        lambda: replay.fit(model, data, Pool(data, None), prior=prior, settings=few, seed=0)
+    )
+    alone = seconds(lambda: replay.fit_alone(model, data, few, seed=0))
+    return both / FEW_STEPS, alone / FEW_STEPS, schedule.steps
 
 
 def generated(params: config.Params, name: str, records: int, images: int, **changes) -> float:
@@ -114,18 +151,18 @@ def training(params: config.Params, records: int) -> list[Part]:
     meta = params.training("cifar10", "meta")
     fedavg = params.training("cifar10", "fedavg")
     home = params.training("cifar10", "fine_tune")
-    model = classifiers.build("resnet", shape=SHAPE, classes=CLASSES, seed=0)
-    once = {"epochs": 1, "batch": home.batch, "learning_rate": home.learning_rate, "seed": 0}
-    record = seconds(lambda: classifier.fit(model, noise(FEW), **once)) / FEW
-    meta_round = federated(params, "pppfl", 4 * meta.batch)
-    fedavg_image = federated(params, "fedavg", FEW) / (CLIENTS * FEW)
+    model = task_of(1).build()
+    fedavg_image = federated("fedavg", fedavg, FEW) / (CLIENTS * FEW)
+    both, alone, steps = at_home(home.replay, records)
     scored_image = seconds(lambda: scores(model, noise(FEW))) / FEW
     synthetic = CLIENTS * params.profiles["cifar10"].images
     fedavg_images = synthetic * fedavg.rounds * fedavg.local_epochs
     return [
-        ("meta_train", "round", meta_round, meta.rounds),
+        ("meta_train, warm start", "step", released(meta.warm_start), meta.warm_start.steps),
+        ("meta_train", "round", federated("pppfl", meta, 4 * meta.batch), meta.rounds),
         ("train_baseline, fedavg", "image", fedavg_image, fedavg_images),
-        ("fine_tune, at most", "record", record, CLIENTS * records * home.epochs),
+        ("fine_tune, replay", "step", both, CLIENTS * steps),
+        ("fine_tune, the model alone beside it", "step", alone, CLIENTS * steps),
         ("scoring a model on the test set", "image", scored_image, TEST),
     ]
 

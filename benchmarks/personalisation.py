@@ -4,7 +4,7 @@
     python -m benchmarks.personalisation --datasets digits --seeds 0 --labels 8 64
     python -m benchmarks.personalisation --development --datasets digits        # no test image
     python -m benchmarks.personalisation --regimes 20x600 50x200 --starts pppfl --recipes replay
-    python -m benchmarks.personalisation --datasets cifar10 --resnet          # minutes on a GPU
+    python -m benchmarks.personalisation --datasets cifar10 --resnet --bfloat16     # quick on a GPU
 
 Regime `5` has five federated clients at epsilon 10, `mixed` the same at 1, 3, 5, 8 and 10, `20x600`
 twenty with 600 records on average, and `50x200` fifty with 200. With `-at-1` their epsilon is 1, and
@@ -46,7 +46,7 @@ from pipelines.federation.home import new_clients, recipes
 from pipelines.federation.home.personal import Personal, balanced, plain, prior_off
 from pipelines.training import replay
 from pipelines.training.pool import Pool
-from pipelines.training.tensors import State, with_state
+from pipelines.training.tensors import State, device, with_state
 
 NAME = "personalisation"
 DATASETS = ("digits", "mnist", "fashion_mnist")
@@ -216,20 +216,32 @@ def wanted(
     return keys
 
 
-def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
-    """Yields the cell of each key. The model of a start is trained once."""
+def measured(clients: ClientDraw, keys: list[dict], *, half: bool = False) -> Iterator[dict]:
+    """Yields the cell of each key. The model of a start is trained once.
+
+    Args:
+        clients: the draw.
+        keys: of the cells.
+        half: products of training take bfloat16 factors. Weights and scores are in float32.
+    """
     pool = clients.pool
+    on = device(clients.params.device).type
+    products = partial(torch.autocast, on, torch.bfloat16, enabled=half)
     models = {}
     beside = {}
     for key in tqdm(keys, desc=f"{clients.dataset}, seed {clients.seed}", disable=None):
         start = key["start"]
         if start not in models:
             began = cpu_seconds()
-            models[start] = (shared_models.trained(clients, start), cpu_seconds() - began)
+            with products():
+                weights = shared_models.trained(clients, start)
+            models[start] = (weights, cpu_seconds() - began)
         initial, start_seconds = models[start]
         records = labelled(clients, key["client"], key["labels"])
         began = cpu_seconds()
-        personal = tuned(clients, initial, key, records, None if start in NOISY else pool, beside)
+        released = None if start in NOISY else pool
+        with products():
+            personal = tuned(clients, initial, key, records, released, beside)
         seconds = cpu_seconds() - began
         yield {
             **key,
@@ -237,6 +249,7 @@ def measured(clients: ClientDraw, keys: list[dict]) -> Iterator[dict]:
             "records": len(records),
             "start_cpu_seconds": start_seconds,
             "cpu_seconds": seconds,
+            "bfloat16": half,
         }
 
 
@@ -270,6 +283,7 @@ def main() -> None:
     parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--resnet", action="store_true", help="the network of CIFAR-10's profile")
+    parser.add_argument("--bfloat16", action="store_true", help="train with bfloat16 products")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     params = parameters({} if arguments.resnet else NETWORKS)
@@ -292,7 +306,7 @@ def main() -> None:
             retain(name, current)
             held_out = None if arguments.development else test
             clients = client_draws.draw(params, dataset, seed, train, held_out, REGIMES[regime])
-            for cell in measured(clients, missing):
+            for cell in measured(clients, missing, half=arguments.bfloat16):
                 add(name, {**cell, "settings": conditions(params, cell)})
     show(summary(list(filter(current, stored(name)))))
 
