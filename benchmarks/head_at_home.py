@@ -3,6 +3,7 @@
     python -m benchmarks.head_at_home --images ../shared/datasets      # half an hour; resumes
     python -m benchmarks.head_at_home --datasets digits --seeds 0
     python -m benchmarks.head_at_home --regimes 20x600 50x200 --datasets mnist fashion_mnist --roads head
+    python -m benchmarks.head_at_home --datasets cifar10 --network encoder --roads head head_alone
 
 Roads, each within the same epsilon of each client:
 
@@ -10,6 +11,8 @@ Roads, each within the same epsilon of each client:
   are no released images, so that a proximal term takes their place.
 * `both` spends half of mu squared on images of `dp_moments`, and half on the head. The recipe then
   has released images.
+* `head_alone` joins nothing: a client trains the same kind of head on its records alone, by the schedule
+  of the recipe. It is what `head` is compared with where the features are more than the federation.
 
 Newcomers label 8, 64 or 300 of their records, and federated clients have all theirs. With 0 labels the
 head is read as it is handed out. Both test sets are read as by `benchmarks.personalisation`, from whose
@@ -19,12 +22,14 @@ differences of the mean, where those cells are there). Nothing is selected on te
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.special import softmax
+from torch import nn
 from tqdm import tqdm
 
 from benchmarks import client_draws, personalisation, personalisation_cells, shared_models
@@ -41,24 +46,41 @@ from benchmarks.common import (
     with_other_draws,
     without,
 )
+from benchmarks.dp_head import on_network
 from benchmarks.personalisation import ALL, NOTHING, labelled
 from pipelines import config, seeds
+from pipelines.config.training import Replay
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation.home import recipes
-from pipelines.federation.home.personal import Personal, plain
-from pipelines.training import classifier, linear_head
+from pipelines.federation.home.personal import Personal, plain, prior_off
+from pipelines.training import classifier, fixed_features, linear_head, replay
 from pipelines.training.pool import Pool
 from pipelines.training.tensors import State, with_state
 
 NAME = "head_at_home"
 DATASETS = ("digits", "mnist", "fashion_mnist")
+# measured where it is asked for
+BESIDE = ("cifar10",)
 # {road: the share of mu squared that the head has}
 ROADS = {"head": 1.0, "both": 0.5}
+ALONE = "head_alone"
 LABELS = (NOTHING, "8", "64", "300", ALL)
 NETWORK = "scatter"
 HIDDEN = ("settings", "cells")
 # columns that tell one row from another, and the digest of its settings
-KEY = ("regime", "dataset", "road", "settings", "labels")
+KEY = ("regime", "dataset", "network", "road", "settings", "labels")
+
+
+def network_of(params: config.Params, dataset: str) -> str:
+    """Returns the name of the network of a data set's head."""
+    return params.training(dataset, "dpsgd_head").network
+
+
+def built(clients: ClientDraw) -> nn.Module:
+    """Returns a fresh head of a draw, on its fixed features."""
+    network = network_of(clients.params, clients.dataset)
+    profile = clients.params.profiles[clients.dataset]
+    return classifier.new(profile.model_copy(update={"classifier": network}), 0)
 
 
 def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
@@ -102,21 +124,38 @@ def tuned(
         client: the client's name.
         records: its labelled records.
     """
-    params = clients.params
-    profile = params.profiles[clients.dataset].model_copy(update={"classifier": NETWORK})
-    model = with_state(classifier.new(profile, 0), state)
+    model = with_state(built(clients), state)
     if not len(records):
-        return plain(model, profile.classes)
-    settings = params.training(clients.dataset, "fine_tune", NETWORK).replay
+        return plain(model, clients.params.profiles[clients.dataset].classes)
     personal, _ = recipes.replayed(
         model,
         records,
-        settings,
+        recipe_of(clients),
         seed=seeds.derive(clients.seed, client),
-        build=lambda: classifier.new(profile, 0),
+        build=partial(built, clients),
         pool=pool,
     )
     return personal
+
+
+def trained_alone(clients: ClientDraw, client: str, records: Images) -> Personal:
+    """Makes the head that a client trains on its records alone, as `personalisation` trains networks.
+
+    Args:
+        clients: the draw.
+        client: the client's name.
+        records: its labelled records.
+    """
+    model = built(clients)
+    replay.fit_alone(model, records, recipe_of(clients), seeds.derive(clients.seed, client))
+    classes = clients.params.profiles[clients.dataset].classes
+    return prior_off(model, replay.log_prior(records.labels, classes))
+
+
+def recipe_of(clients: ClientDraw) -> Replay:
+    """Returns the settings of the shipped recipe at home for this network."""
+    network = network_of(clients.params, clients.dataset)
+    return clients.params.training(clients.dataset, "fine_tune", network).replay
 
 
 def predicted(personal: Personal, inputs: np.ndarray, *, elsewhere: bool) -> np.ndarray:
@@ -136,9 +175,11 @@ def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, fl
         personal: the client's model.
         client: its name.
     """
+    profile = clients.params.profiles[clients.dataset]
+    fixed = fixed_features.of(profile, network_of(clients.params, clients.dataset))
     found = {}
     for name, data in (("own", clients.own_test(client)), ("global", clients.everyone)):
-        classes = predicted(personal, linear_head.inputs(data), elsewhere=name == "global")
+        classes = predicted(personal, linear_head.inputs(data, fixed), elsewhere=name == "global")
         found[name] = float(np.mean(classes == data.labels))
     return found
 
@@ -146,17 +187,20 @@ def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, fl
 def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
     """Yields a cell for each client and number of labels."""
     began = cpu_seconds()
-    state, pool = head_of(clients, road)
+    state, pool = (None, None) if road == ALONE else head_of(clients, road)
     start_seconds = cpu_seconds() - began
     keys = []
-    for labels in LABELS:
+    for labels in LABELS[1:] if road == ALONE else LABELS:
         scored_clients = clients.regime.federated[: clients.regime.scored]
         who = scored_clients if labels == ALL else NEWCOMERS
         keys += [(labels, client) for client in who]
     for labels, client in tqdm(keys, desc=f"{clients.dataset}, {road}", disable=None):
         records = labelled(clients, client, labels)
         began = cpu_seconds()
-        personal = tuned(clients, state, pool, client, records)
+        if state is None:
+            personal = trained_alone(clients, client, records)
+        else:
+            personal = tuned(clients, state, pool, client, records)
         seconds = cpu_seconds() - began
         yield {
             "labels": labels,
@@ -172,7 +216,7 @@ def row(key: dict, found: list[dict], others: list[dict]) -> dict:
     """Returns the table's line of a road and a number of labels.
 
     Args:
-        key: the line's regime, data set, road and number of labels.
+        key: the line's regime, data set, network, road and number of labels.
         found: the cells of this line.
         others: the stored cells of `personalisation`.
     """
@@ -196,11 +240,13 @@ def row(key: dict, found: list[dict], others: list[dict]) -> dict:
 
 
 def add(way: dict, found: list[dict], others: list[dict]) -> None:
-    """Stores the cells of one draw in the rows of their regime, data set and road."""
+    """Stores the cells of one draw in the rows of their regime, data set, network and road."""
     rows = kept(NAME)
     for labels in LABELS:
         key = {**way, "labels": labels}
         new_cells = [cell for cell in found if cell["labels"] == labels]
+        if not new_cells:
+            continue
         line = row(key, with_other_draws(rows, key, new_cells), others)
         same = {name: value for name, value in key.items() if name != "settings"}
         rows = [*without(rows, same), line]
@@ -225,11 +271,14 @@ def conditions(params: config.Params, dataset: str, regime: str) -> str:
         dataset: Name of the data set.
         regime: what clients there are.
     """
+    network = network_of(params, dataset)
     blocks = [
         client_draws.conditions(params, dataset, REGIMES[regime]),
         params.training(dataset, "dpsgd_head").model_dump(),
-        params.training(dataset, "fine_tune", NETWORK).model_dump(),
+        params.training(dataset, "fine_tune", network).model_dump(),
     ]
+    if network == "encoder":
+        blocks.append(params.profiles[dataset].encoder.model_dump())
     return digest(blocks)
 
 
@@ -239,19 +288,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
-    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=ROADS)
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS + BESIDE)
+    parser.add_argument("--network", default=NETWORK, choices=["scatter", "encoder"])
+    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=[*ROADS, ALONE])
     parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     params = config.load()
+    for dataset in arguments.datasets:
+        params = on_network(params, dataset, arguments.network)
     others = personalisation_cells.stored(personalisation.NAME)
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):
         for regime, road in product(arguments.regimes, arguments.roads):
-            way = {"regime": regime, "dataset": dataset, "road": road}
+            way = {"regime": regime, "dataset": dataset, "network": arguments.network}
+            way["road"] = road
             way["settings"] = conditions(params, dataset, regime)
             if has_draw(NAME, way, seed):
                 continue

@@ -147,10 +147,11 @@ def conditions(params: config.Params, dataset: str, regime: Regime) -> str:
         dataset: Name of the data set.
         regime: what clients there are.
     """
+    network = head_at_home.network_of(params, dataset)
     blocks = [
         client_draws.conditions(params, dataset, regime),
         params.training(dataset, "dpsgd_head").model_dump(),
-        params.training(dataset, "fine_tune", head_at_home.NETWORK).model_dump(),
+        params.training(dataset, "fine_tune", network).model_dump(),
     ]
     for name in ("meta", "fine_tune"):
         blocks.append(params.training(dataset, name).model_dump())

@@ -1,17 +1,27 @@
 """Tests the paired differences of the benchmark of heads at home, and that it resumes."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from benchmarks import common, head_at_home, personalisation, personalisation_cells
 from benchmarks.client_draws import USUAL
+from benchmarks.dp_head import on_network
 from pipelines.config import load
 from pipelines.datasets.labelled_images import Images
 from pipelines.federation.home import personal
-from pipelines.training import classifier, linear_head
+from pipelines.training import classifier, linear_head, replay
 
-WAY = {"regime": USUAL, "dataset": "digits", "road": "head", "settings": "today"}
+WAY = {
+    "regime": USUAL,
+    "dataset": "digits",
+    "network": "scatter",
+    "road": "head",
+    "settings": "today",
+}
 
 
 def cell(client: str, own: float, seed: int = 0, labels: str = "8") -> dict:
@@ -59,6 +69,31 @@ def test_classes_from_kept_inputs_are_those_that_the_model_predicts(monkeypatch,
     for elsewhere in (False, True):
         found = head_at_home.predicted(model, linear_head.inputs(data), elsewhere=elsewhere)
         np.testing.assert_array_equal(found, model.predict(data, elsewhere=elsewhere))
+
+
+def test_a_head_alone_learns_a_clients_own_records_and_reads_others_without_its_shares():
+    params = load()
+    digits, _ = common.read(params, "digits", Path("raw"))
+    own = digits[np.flatnonzero((digits.labels == 3) | (digits.labels == 8))]
+    train, test = own[:150], own[150:]
+    clients = SimpleNamespace(params=params, dataset="digits", seed=0)
+    alone = head_at_home.trained_alone(clients, "c0", train)
+    assert np.mean(alone.predict(test) == test.labels) > 0.9
+    assert alone.alone is None and not alone.at_home.any()
+    np.testing.assert_array_equal(alone.elsewhere, -replay.log_prior(train.labels, 10))
+
+
+def test_the_network_of_a_head_is_that_of_its_parameters():
+    params = on_network(load(), "cifar10", "encoder")
+    usual = head_at_home.conditions(load(), "cifar10", USUAL)
+    assert head_at_home.network_of(load(), "cifar10") == "scatter"
+    assert head_at_home.network_of(params, "cifar10") == "encoder"
+    assert head_at_home.conditions(params, "cifar10", USUAL) != usual
+    smaller = params.profiles["cifar10"].encoder.model_copy(update={"side": 64})
+    profile = params.profiles["cifar10"].model_copy(update={"encoder": smaller})
+    other = params.model_copy(update={"profiles": {**params.profiles, "cifar10": profile}})
+    changed = head_at_home.conditions(other, "cifar10", USUAL)
+    assert changed != head_at_home.conditions(params, "cifar10", USUAL)
 
 
 def test_draws_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
