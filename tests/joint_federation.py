@@ -14,7 +14,7 @@ from pipelines.federation.network.flare import client as rounds
 from pipelines.federation.network.flare.names import HOME, SERVERS_CELL
 from pipelines.files import read_json
 from pipelines.joint import client as joint_client
-from pipelines.joint import coordinator, joint_run
+from pipelines.joint import coordinator
 from pipelines.joint.client import Client
 from pipelines.joint.joint_run import JointRun
 from stages import export_synthetic, train_generator
@@ -92,10 +92,8 @@ class Federation:
         """Makes a joint release, in a new job."""
         self.start()
         params = config.load()
-        roster = joint_run.roster_of(params)
         self.skips = run.carried(params).federation.on_loss == "skip"
-        planned = run.planned(params)
-        return coordinator.release(planned, run.names, roster, self.ask, self.lost)
+        return coordinator.release(run, params, self.ask, self.lost)
 
     @contextlib.contextmanager
     def home(self, client: str):

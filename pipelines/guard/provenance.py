@@ -11,6 +11,8 @@ from pipelines import config, releases
 from pipelines.errors import UserError
 from pipelines.files import read_json, standard
 from pipelines.guard.uploads import Upload
+from pipelines.joint.joint_run import roster_of
+from pipelines.joint.seal import signed_by
 from pipelines.privacy.statement import combined
 
 CARDS = ("card.json", "privacy.json")
@@ -49,7 +51,8 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
     """Yields what is wrong with the card of one output.
 
     An export states its one release in full, which every client that made it has in its ledger, as
-    far as that ledger lies here. An initial model states one per client, and their largest price.
+    far as that ledger lies here. Where it does not, the clients' signatures bear the card out. An
+    initial model states one release per client, and their largest price.
     """
     # 1. the releases that the card names, by client
     is_export = card is not None and "privacy" in card
@@ -86,8 +89,10 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
     # 3. their statements
     statements = [entry["statement"] for entry in entries.values()]
     if is_export:
-        members = card["privacy"].get("details", {}).get("clients", 1)
-        agrees = len(named) == members and all(
+        details = card["privacy"].get("details", {})
+        members = details.get("clients", 1)
+        fewest = members - details.get("may_drop", 0)
+        agrees = fewest <= len(named) <= members and all(
             standard(statement) == card["privacy"] for statement in statements
         )
     else:
@@ -96,5 +101,31 @@ def _held_against_the_ledgers(params: config.Params, path: str, card: dict | Non
     if not agrees:
         yield (
             f"{path} states another privacy than the ledger of {', '.join(entries)}. Run "
+            "`dvc repro --force`."
+        )
+        return
+    # 4. what the others have signed
+    if len(entries) < len(named):
+        yield from _unsigned(params, path, card, fewest)
+
+
+def _unsigned(params: config.Params, path: str, card: dict, fewest: int) -> Iterator[str]:
+    """Yields why a card of a release between machines does not have its clients' signatures.
+
+    Args:
+        params: The parameters, whose roster has the clients' keys.
+        path: The export.
+        card: Its card.
+        fewest: How many must have signed.
+    """
+    try:
+        signers = signed_by(card, roster_of(params))
+    except UserError as error:
+        yield f"{path}: {error}"
+        return
+    if len(signers) < fewest:
+        yield (
+            f"{path} states a release that {fewest} clients must have signed, and its card has the "
+            f"signatures of {len(signers)} ({', '.join(signers) or 'nobody'}). Make it again: "
             "`dvc repro --force`."
         )

@@ -61,7 +61,10 @@ def _run(dataset: str, generator: str) -> None:
         f"Each of them goes on with `dvc repro --force joint_release@{dataset}`."
     )
     for client, why in lost.items():
-        print(f"{client} has paid and has no generator, because it dropped out ({why}).")
+        print(
+            f"{client} has no generator, because it dropped out ({why}). Its ledger says whether it "
+            "has paid."
+        )
 
 
 if __name__ == "__main__":

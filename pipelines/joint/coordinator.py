@@ -1,21 +1,23 @@
 """Leads a joint release between machines: the server sees masked vectors, and then their sums."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation.network.gate import Refused
+from pipelines.joint.joint_run import JointRun, roster_of
 from pipelines.joint.member import checked_name, message_of
 from pipelines.joint.seal import Seal, chained
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 from pipelines.privacy.secure_sums.server import Server
-from pipelines.synthesis.joint_release import JointRelease
 
 # Calls a method of each client with arguments of its own, and returns the answers that came.
 Ask = Callable[[str, Mapping[str, dict]], Mapping[str, dict]]
@@ -113,38 +115,37 @@ class Members:
 
 
 def release(
-    planned: JointRelease,
-    names: dict,
-    roster: Roster,
+    run: JointRun,
+    params: Params,
     ask: Ask,
     lost: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """Has the clients make a joint release, and hands its totals and names out to them.
 
     No ledger is charged before each client has said that its own would take the release. Clients
-    that drop out after that have paid. So many may drop out as the plan says.
+    that drop out after they entered it have paid. So many may drop out as the plan says.
 
     Args:
-        planned: The release by the server's parameters.
-        names: Its name, as `JointRun.names`.
-        roster: The clients.
-        ask: Reaches them.
+        run: The release.
+        params: The server's parameters.
+        ask: Reaches the clients.
         lost: As of `Members`.
 
     Raises:
-        UserError: Too few clients are left, one sent a name that is none, or there is no sum.
+        UserError: Too few clients are left, or there is no sum.
     """
+    planned = run.planned(params)
+    roster = roster_of(params)
     traffic = Traffic()
     # 1. every ledger is asked, then every ledger enters it
-    Members(roster, len(roster), ask, lost).tell("ready_together", names=names)
+    Members(roster, len(roster), ask, lost).tell("ready_together", names=run.names)
     members = Members(roster, planned.plan.shares.threshold, ask, lost)
     name = planned.new_name()
-    together = {}
-    for client, answer in members.tell("begin_together", release=name).items():
-        together[client] = _name(client, answer)
+    together = _names(members.tell("begin_together", release=name))
+    members.keep(together, "begin_together")
     # 2. one sum after the other, each of which the clients take before the next
     released: list[np.ndarray] = []
-    totals = b""
+    totals = run.opening(params)
     while True:
         number = len(released)
         course = planned.module.course(planned.plan, released)
@@ -170,16 +171,13 @@ def release(
     return Outcome(traffic, members.gone)
 
 
-def _name(client: str, answer: dict) -> str:
-    """Returns the public name of the release in a client's ledger.
-
-    Raises:
-        UserError: It is none.
-    """
-    try:
-        return checked_name(client, answer.get("name"))
-    except Refused as refused:
-        raise UserError(f"A joint release cannot go on: {refused}.") from None
+def _names(answers: Mapping[str, dict]) -> dict[str, str]:
+    """Returns the public name of the release in the ledger of each client that sent one."""
+    names = {}
+    for client, answer in answers.items():
+        with suppress(Refused):
+            names[client] = checked_name(client, answer.get("name"))
+    return names
 
 
 def summed(server: Server, number: int, members: Members, traffic: Traffic) -> np.ndarray:

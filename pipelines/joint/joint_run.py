@@ -8,6 +8,7 @@ from pipelines.config import Params
 from pipelines.config.generators import JOINT
 from pipelines.errors import UserError
 from pipelines.federation.run_spec import digests
+from pipelines.privacy.secure_sums.encoding import digest
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 from pipelines.synthesis import joint_apart
@@ -15,6 +16,8 @@ from pipelines.synthesis.joint_release import JointRelease
 
 # of a job's name, in the place of a federated method's
 METHOD = "joint_release"
+# raise it when a message between machines, or what is signed, is another
+PROTOCOL = "fedlens joint release, version 2"
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,23 @@ class JointRun:
             "features": details.get("features"),
             # the noise to its last bit, and the code
             "sums": [planned.module.VERSION, *sums],
+            "protocol": PROTOCOL,
         }
         return digests(alike)
+
+    def opening(self, params: Params) -> bytes:
+        """Returns what the hash of the release's totals begins with (`seal.chained`).
+
+        It stands in the terms of the first sum. So clients whose release or settings differ make no
+        sum, whatever the server told them of each other.
+
+        Args:
+            params: The parameters of one side.
+        """
+        parts = []
+        for name, value in sorted(self.terms(params).items()):
+            parts += [name, value]
+        return digest(PROTOCOL, self.dataset, self.generator, *parts)
 
 
 def is_named(names: dict) -> bool:

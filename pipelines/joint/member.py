@@ -83,8 +83,10 @@ class Member:
         self.name: str | None = None
         self.public_name = ""
         self.released: list[np.ndarray] = []
-        # a hash of what was released
-        self._totals = b""
+        # how many clients are in each sum
+        self._summands: list[int] = []
+        # a hash of the settings and of what was released
+        self._totals = run.opening(params)
         self._seal: Seal | None = None
         self.member = self.planned.member(client, self.records)
         # what makes its sums, from `begin` to `finish`
@@ -163,6 +165,7 @@ class Member:
             raise Refused("so many clients cannot be in a sum")
         self._round = None
         self._totals = chained(self._totals, number, total, summands)
+        self._summands.append(summands)
         self.released.append(self.planned.plan.of_all_clients(total, summands))
 
     def sign(self, together: dict[str, str]) -> str:
@@ -215,7 +218,7 @@ class Member:
                 )
         self._parts.close()
         planned = self.planned
-        state = planned.module.joint_state(planned.plan, self.released, self.member)
+        state = planned.module.joint_state(planned.plan, self.released, self._summands, self.member)
         among = {
             "together": dict(self._seal.together),
             "sealed": self._seal.facts(signatures),

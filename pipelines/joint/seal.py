@@ -1,9 +1,9 @@
 """Seals a joint release: every client signs the same totals, and the same names in the ledgers.
 
 The server tells clients the totals and each other's names, and may be dishonest. A hash of the
-earlier totals stands in the terms of each sum, so that clients that were told other ones give no
-sum. After the last sum each client signs what it was told. Nobody stores a generator before all
-have signed alike.
+settings and of the earlier totals stands in the terms of each sum. So clients that have other settings,
+or were told other totals, give no sum. After the last sum each client signs what it was told. Nobody
+stores a generator before all have signed alike.
 
 >>> one = chained(b"", 0, np.array([1, 2]), 3)
 >>> one == chained(b"", 0, np.array([1, 2]), 3), one == chained(b"", 0, np.array([2, 1]), 3)
@@ -29,7 +29,7 @@ def chained(before: bytes, number: int, total: np.ndarray, summands: int) -> byt
     """Returns a hash of the totals up to this one, 32 bytes.
 
     Args:
-        before: The hash of the earlier ones; empty before the first.
+        before: The hash of the earlier ones; `JointRun.opening` before the first.
         number: Which sum of the release it is.
         total: Its total, int64 in lattice steps.
         summands: How many clients' vectors are in it.
@@ -43,7 +43,7 @@ class Seal:
 
     Attributes:
         release: The name of the release in its sums.
-        totals: The hash of all totals, from `chained`.
+        totals: The hash of the settings and of all totals, from `chained`.
         together: The public name of the release in the ledger of each client that entered it.
     """
 
@@ -92,18 +92,21 @@ def signed_by(card: Mapping, roster: Roster) -> tuple[str, ...]:
         roster: The clients' keys.
 
     Raises:
-        UserError: The card is of no release between machines, or damaged.
+        UserError: The card is of no release between machines, or damaged, or its seal is of another
+            release.
     """
     try:
         sealed = card["sealed"]
         seal = Seal(sealed["release"], bytes.fromhex(sealed["totals"]), card["together"])
-        signatures = sealed["signatures"].items()
+        is_of_card = card["release"] in seal.together.values()
+        signers = []
+        for name, signature in sealed["signatures"].items():
+            if name in roster.names and seal.is_signed(roster, name, signature):
+                signers.append(name)
     except KeyError as error:
         raise UserError(f"The card lacks {error}: no clients have signed its release.") from None
     except (AttributeError, TypeError, ValueError):
         raise UserError("The card's 'sealed' is none that a joint release writes.") from None
-    signers = []
-    for name, signature in signatures:
-        if name in roster.names and seal.is_signed(roster, name, signature):
-            signers.append(name)
+    if not is_of_card:
+        raise UserError("The card's 'sealed' is of another release than the card.")
     return tuple(signers)

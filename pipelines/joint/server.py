@@ -58,9 +58,7 @@ def _release(
     roster = roster_of(params)
     if set(roster.names) != set(params.clients):
         raise UserError("The clients of the server's params.yaml must be those of its roster.")
-    outcome = coordinator.release(
-        run.planned(params), run.names, roster, engine.ask_each, engine.lost
-    )
+    outcome = coordinator.release(run, params, engine.ask_each, engine.lost)
     content = {
         "bytes_up": outcome.traffic.up,
         "bytes_down": outcome.traffic.down,

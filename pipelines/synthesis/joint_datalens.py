@@ -8,11 +8,10 @@ that nobody hands out fakes. On machines of different kinds the last bits of the
 **Sensitivity**: a record reaches one teacher of one client. Its votes on B fakes move the sum by at
 most 2 sqrt(k B) in L2 norm (datalens/votes.py), which is the unit of each sum. **Neighbours**: one
 record is added or removed at one client. The bound holds for any fakes, so that a wrong total costs no
-privacy. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (K - t). K is
-the number of clients, and t how many of them may collude with the server. Nobody may drop out.
-T steps compose to the budget's mu, exactly. **Accounted** in `plan_together`, which every client's
-ledger enters. Released in `joint_fit.fit_together`, or by the members of a network. All that follows is
-post-processing.
+privacy. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (s - t). s is
+the fewest clients of a sum, and t how many of them may collude with the server. T steps compose to the
+budget's mu, exactly. **Accounted** in `plan_together`, which every client's ledger enters. Released in
+`joint_fit.fit_together`, or by the members of a network. All that follows is post-processing.
 
 The number N of all teachers follows from the public number of all records. Each client has N / K.
 """
@@ -180,13 +179,14 @@ def contribution(member: Member, plan: JointPlan) -> Iterator[Contribution]:
 
 
 def joint_state(
-    plan: JointPlan, released: Sequence[np.ndarray], member: Member
+    plan: JointPlan, released: Sequence[np.ndarray], summands: Sequence[int], member: Member
 ) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from the noisy votes of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: The sums of all steps, in units of 2 sqrt(k B) votes.
+        summands: Not used.
         member: One of the clients, of which seed and device are read.
     """
     with one_thread():

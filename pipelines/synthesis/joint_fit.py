@@ -7,7 +7,9 @@ know what comes next:
 course(plan, released)               the sums there are, by what was released so far
 contribution(member, plan)           a client's part while the release is made: a context, of a
                                      function from what was released to its next sum
-joint_state(plan, released, member)  the state of the generator, when all sums are there
+joint_state(plan, released, summands, member)
+                                     the state of the generator, when all sums are there, by how many
+                                     clients are in each
 """
 
 from collections.abc import Callable, Sequence
@@ -83,4 +85,4 @@ def fit_together(
             released.append(plan.of_all_clients(total, len(parts)))
             bar.update()
         bar.close()
-    return module.joint_state(plan, released, members[0])
+    return module.joint_state(plan, released, [len(parts)] * len(released), members[0])

@@ -6,9 +6,9 @@ of the noise, under the masks of a secure sum (privacy/secure_sums).
 
 **Sensitivity**: 1 in L2 norm for each sum, at any means, weights and number that others say.
 **Neighbours**: one record is added or removed at one client. **Noise**: of the one budget that all
-have. A share has the variance sigma^2 / (K - t). K is the number of clients, and t how many of them may
-collude with the server. Nobody may drop out. T follows from the noisy number of records, and
-each of the T sums has the T-th part of what the steps may spend. So mu is the same for every T.
+have. A share has the variance sigma^2 / (s - t). s is the fewest clients of a sum, and t how many of
+them may collude with the server. T follows from the noisy number of records, and each of the T sums has
+the T-th part of what the steps may spend. So mu is the same for every T.
 **Accounted** in `plan_together`, which every client's ledger enters. Released in
 `joint_fit.fit_together`, or by the members of a network. All that follows is post-processing.
 """
@@ -241,19 +241,20 @@ def contribution(member: Member, plan: HeadPlan) -> Iterator[Contribution]:
 
 
 def joint_state(
-    plan: HeadPlan, released: Sequence[np.ndarray], member: Member
+    plan: HeadPlan, released: Sequence[np.ndarray], summands: Sequence[int], member: Member
 ) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from all sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: All sums over all clients, in original units.
+        summands: How many clients' vectors are in each.
         member: Not used.
     """
     moments = {}
     if plan.moments:
-        of_moments = range(plan.place_of_count)
-        sigmas = tuple(joint_plan.of_all(plan.shares, number) for number in of_moments)
+        of_moments = enumerate(summands[: plan.place_of_count])
+        sigmas = tuple(joint_plan.of_all(plan.shares, *sum_) for sum_ in of_moments)
         moments = dp_moments.state_of(plan.moments, sigmas, released[: plan.place_of_count])
     return dp_head.state_of(plan, moments, _descent(plan, released).average, _count(plan, released))
 
@@ -264,7 +265,10 @@ def _count(plan: HeadPlan, released: Sequence[np.ndarray]) -> float:
 
 
 def _schedule(plan: HeadPlan, released: Sequence[np.ndarray]) -> HeadSchedule:
-    """Returns how many steps there are and their rate, by what their noise leaves of the signal."""
+    """Returns how many steps there are and their rate, by what their noise leaves of the signal.
+
+    The noise is that of sums over all clients, for the rates follow from what was planned.
+    """
     shares = plan.shares
     group = joint_plan.Group(shares.clients, shares.colluding, shares.clients - shares.threshold)
     mu = plan.statement.details["gradients"]["mu"]

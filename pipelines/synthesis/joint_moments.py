@@ -5,9 +5,9 @@ two sums with a share of the noise, under the masks of a secure sum (privacy/sec
 server sees the total alone, and one client's records are hidden by the noise of all.
 
 **Sensitivity**: 1 in L2 norm for each sum. **Neighbours**: one record is added or removed at one
-client. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (K - t), where
-K is the number of clients and t how many of them may collude with the server. Nobody may drop out.
-One client alone adds the whole noise. **Accounted** in `plan_together`: mu against a dishonest
+client. **Noise**: of the one budget that all have. A share has the variance sigma^2 / (s - t), where
+s is the fewest clients of a sum and t how many of them may collude with the server. One client alone
+adds the whole noise. **Accounted** in `plan_together`: mu against a dishonest
 server and t clients, which is what every client's ledger enters. `trust` in the statement has epsilon
 for each other number of colluding clients. Released in `joint_fit.fit_together`, or by the members of
 a network. All that follows is post-processing.
@@ -161,16 +161,17 @@ def contribution(member: Member, plan: JointPlan) -> Iterator[Contribution]:
 
 
 def joint_state(
-    plan: JointPlan, released: Sequence[np.ndarray], member: Member
+    plan: JointPlan, released: Sequence[np.ndarray], summands: Sequence[int], member: Member
 ) -> dict[str, np.ndarray]:
     """Returns the state of the generator, from both sums with the noise of all clients.
 
     Args:
         plan: The plan, from `plan_together`.
         released: Both sums over all clients, in original units.
+        summands: How many clients' vectors are in each.
         member: Not used.
     """
-    sigmas = (joint_plan.of_all(plan.shares, 0), joint_plan.of_all(plan.shares, 1))
+    sigmas = tuple(joint_plan.of_all(plan.shares, *sum_) for sum_ in enumerate(summands))
     return dp_moments.state_of(plan, sigmas, released)
 
 

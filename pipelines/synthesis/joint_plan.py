@@ -154,12 +154,18 @@ def shared(
     return Course(shares, shapes)
 
 
-def of_all(shares: SharePlan, number: int) -> float:
-    """Returns the deviation of all clients' noise together in a sum, in original units.
+def of_all(shares: SharePlan, number: int, summands: int | None = None) -> float:
+    """Returns the deviation of the noise of a sum that counts as one of all clients, in original units.
 
-    It is less where clients drop out, and never less than the planned one.
+    Fewer shares of noise are in a sum of fewer clients, and `JointPlan.of_all_clients` scales it up.
+
+    Args:
+        shares: The noise in shares.
+        number: Which sum it is.
+        summands: How many clients' vectors are in it; None: all.
     """
-    return shares.share(number) * shares.clients**0.5
+    summands = summands or shares.clients
+    return shares.share(number) * summands**0.5 * (shares.clients / summands)
 
 
 def facts(shares: SharePlan, group: Group) -> dict:

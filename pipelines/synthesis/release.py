@@ -206,9 +206,14 @@ def seal_in(source: Path) -> dict:
         source: The folder that `save_joint` filled.
 
     Raises:
-        UserError: The source cannot be read.
+        UserError: The source cannot be read, or holds no seal in its place.
     """
-    return read_json(source / "release.json").get("sealed", {})
+    path = source / "release.json"
+    sealed = read_json(path).get("sealed", {})
+    usual = isinstance(sealed, dict) and isinstance(sealed.get("signatures", {}), dict)
+    if not usual or (sealed and not {"release", "totals", "signatures"} <= set(sealed)):
+        raise UserError(f"{path} holds no seal that clients have signed. {AGAIN}")
+    return sealed
 
 
 def copy_joint(

@@ -63,8 +63,8 @@ class ReleasedClassifier:
         Raises:
             UserError: They are no such array, or have another shape than the classifier's.
         """
-        if isinstance(data, np.ndarray):
-            data = unlabelled(data)
+        if not isinstance(data, Images):
+            data = unlabelled(np.asarray(data))
         shape = data.images.shape[1:]
         if shape != self.shape:
             raise UserError(
@@ -91,7 +91,14 @@ def read(folder: Path | str, profile: Profile) -> ReleasedClassifier:
     _check_features(folder, card, network, profile)
     arrays = _arrays(folder)
     built = profile.model_copy(update={"classifier": network})
-    model = with_state(classifier.new(built, seed=0), arrays).eval()
+    try:
+        fresh = classifier.new(built, seed=0)
+    except (RuntimeError, ValueError):
+        raise UserError(
+            f"{folder / 'card.json'} names a network that takes no images of shape "
+            f"{list(profile.shape)} ({network}). {AGAIN}"
+        ) from None
+    model = with_state(fresh, arrays).eval()
     return ReleasedClassifier(model, network, tuple(profile.shape))
 
 

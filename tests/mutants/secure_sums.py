@@ -295,4 +295,35 @@ MUTANTS = [
         f"{TESTS_OF_JOINT}/test_member.py::"
         "test_a_server_that_tells_a_client_another_last_total_is_found_out_by_all",
     ),
+    Mutant(
+        "a first sum that says nothing of the settings",
+        f"{JOINT}/member.py",
+        "self._totals = run.opening(params)",
+        'self._totals = b""',
+        f"{TESTS_OF_JOINT}/test_coordinator.py::"
+        "test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
+    ),
+    Mutant(
+        "settings that the opening of a joint release leaves out",
+        f"{JOINT}/joint_run.py",
+        "for name, value in sorted(self.terms(params).items()):",
+        "for name, value in sorted({}.items()):",
+        f"{TESTS_OF_JOINT}/test_coordinator.py::"
+        "test_clients_of_other_settings_make_no_sum_though_the_server_compares_nothing",
+    ),
+    Mutant(
+        "an export whose partners need not have signed",
+        "pipelines/guard/provenance.py",
+        "if len(signers) < fewest:",
+        "if len(signers) < 0:",
+        f"{TESTS_OF_JOINT}/test_stored.py::"
+        "test_the_guard_asks_for_the_signatures_of_those_whose_ledgers_are_elsewhere",
+    ),
+    Mutant(
+        "a seal of another release on a card",
+        f"{JOINT}/seal.py",
+        "if not is_of_card:",
+        "if False:",
+        f"{TESTS_OF_JOINT}/test_seal.py::test_a_seal_of_another_release_signs_nothing",
+    ),
 ]

@@ -132,6 +132,21 @@ def test_a_client_that_is_not_there_stops_it_before_any_ledger_is_charged(federa
     assert federation.charged() == dict.fromkeys(CLIENTS, 0)
 
 
+@pytest.mark.parametrize("change", [{"clip": 1.0}, {"centre": 0.9}])
+def test_clients_of_other_settings_make_no_sum_though_the_server_compares_nothing(
+    federation, change
+):
+    """A dishonest server may not ask who has which settings. The first sum's terms then differ."""
+
+    def other(params: dict) -> None:
+        blocks = params["profiles"]["own"]["synthesis"]
+        blocks["joint_moments"] = {**blocks.get("joint_moments", {}), **change}
+
+    federation.apart.homes["c1"].edit(other)
+    with pytest.raises(UserError, match=r"has no sum|was lost"):
+        federation.release()
+
+
 @pytest.mark.parametrize("step", list(Step))
 def test_a_client_that_falls_silent_ends_it_without_a_sum(federation, step):
     def silent(name, client, arguments):
@@ -177,8 +192,8 @@ def test_a_client_whose_name_of_the_release_is_none_ends_it_before_any_sum(feder
         told.append(call)
         return dict.fromkeys(arguments, answer)
 
-    with pytest.raises(UserError, match="the name of the release in the ledger of c0 is none"):
-        coordinator.release(RUN.planned(params), RUN.names, joint_run.roster_of(params), ask)
+    with pytest.raises(UserError, match=r"needs all its clients, and c0 left \(begin_together\)"):
+        coordinator.release(RUN, params, ask)
     assert told == ["ready_together", "begin_together"]
 
 
@@ -191,4 +206,4 @@ def test_garbage_of_clients_ends_the_release_in_a_sentence(federation, message):
         return dict.fromkeys(arguments, answer)
 
     with pytest.raises(UserError, match=r"no sum: 0 of 3 .* the message is none of a secure sum"):
-        coordinator.release(RUN.planned(params), RUN.names, joint_run.roster_of(params), ask)
+        coordinator.release(RUN, params, ask)

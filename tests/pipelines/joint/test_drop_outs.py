@@ -11,10 +11,12 @@ from pipelines import config, paths
 from pipelines.datasets import shards
 from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
-from pipelines.files import read_arrays
+from pipelines.files import read_arrays, read_json
+from pipelines.guard import provenance
 from pipelines.joint import joint_run
 from pipelines.joint.seal import signed_by
 from pipelines.privacy.secure_sums.messages import Step
+from pipelines.synthesis import dp_moments
 
 REST = ("c0", "c2", "c3")
 CALLS = ("begin_together", "take_together", "sign_together", "finish_together")
@@ -81,6 +83,52 @@ def test_a_client_that_is_gone_between_two_sums_is_left_behind(four, call):
     assert outcome.gone == {"c1": call}
     assert has_nothing(four, "c1")
     assert not any(has_nothing(four, client) for client in REST)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_guard_lets_the_exports_of_those_who_are_left_out(four, call):
+    four.between = lambda name, client, given: None if (name, client) == (call, "c1") else given
+    four.release()
+    four.export("c0")
+    with four.home("c0") as params:
+        place = paths.synthetic("own", "c0", RUN.generator)
+        card = read_json(place / "card.json")
+        assert list(provenance._held_against_the_ledgers(params, str(place), card)) == []
+
+
+@pytest.mark.parametrize("name", ["a", None, 3])
+def test_a_client_whose_name_of_the_release_is_none_is_left_behind(four, monkeypatch, name):
+    call = four.call
+
+    def spoiled(method, client, **arguments):
+        true = call(method, client, **arguments)
+        return {"name": name} if (method, client) == ("begin_together", "c1") else true
+
+    monkeypatch.setattr(four, "call", spoiled)
+    assert four.release().gone == {"c1": "begin_together"}
+    assert not any(has_nothing(four, client) for client in REST)
+
+
+def test_the_estimates_know_the_noise_of_the_sums_that_a_client_left(four, monkeypatch):
+    """A sum of three of four clients has three shares, and is taken 4 / 3 times."""
+    told = []
+    state_of = dp_moments.state_of
+
+    def telling(plan, sigmas, released):
+        told.append(sigmas)
+        return state_of(plan, sigmas, released)
+
+    monkeypatch.setattr(dp_moments, "state_of", telling)
+
+    def silent(name, client, arguments):
+        now = (name, arguments.get("number"))
+        return None if client == "c1" and now == ("step_together", 1) else arguments
+
+    four.between = silent
+    four.release()
+    shares = RUN.planned(config.load()).plan.shares
+    owed = (shares.share(0) * 2, shares.share(1) * 4 / np.sqrt(3))
+    assert len(told) == 3 and all(sigmas == pytest.approx(owed) for sigmas in told)
 
 
 def test_a_client_that_refuses_is_left_behind_with_its_reason(four):

@@ -125,7 +125,7 @@ def test_a_client_that_is_killed_on_the_way_is_left_behind_where_one_may_drop_ou
         said, wrong = release.communicate(timeout=300)
     assert release.returncode == 0, wrong
     assert "c0, c2, c3 made it together in" in said
-    assert "c1 has paid and has no generator, because it dropped out (" in said
+    assert "c1 has no generator, because it dropped out (" in said
     for client, home in made.homes.items():
         assert len(opened(made, client)) == 1
         assert bool(list(home.path.glob("ledgers/own/releases/*"))) == (client != "c1")

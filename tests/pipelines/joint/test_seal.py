@@ -15,7 +15,11 @@ SEAL = Seal("a release", chained(b"", 0, np.array([1, 2]), 3), TOGETHER)
 
 def card(seal: Seal = SEAL) -> dict:
     signatures = {name: key.sign(seal.content).hex() for name, key in IDENTITIES.items()}
-    return {"together": dict(seal.together), "sealed": seal.facts(signatures)}
+    return {
+        "release": seal.together["c0"],
+        "together": dict(seal.together),
+        "sealed": seal.facts(signatures),
+    }
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,13 @@ def test_a_reader_with_the_roster_sees_who_signed_a_card():
 
 def test_a_card_that_nobody_signed_is_told_in_a_sentence():
     with pytest.raises(UserError, match="lacks 'sealed': no clients have signed its release"):
-        signed_by({"together": TOGETHER}, ROSTER)
+        signed_by({"release": "a" * 32, "together": TOGETHER}, ROSTER)
+
+
+@pytest.mark.parametrize("release", ["f" * 32, "", None, 3])
+def test_a_seal_of_another_release_signs_nothing(release):
+    with pytest.raises(UserError, match="'sealed' is of another release than the card"):
+        signed_by({**card(), "release": release}, ROSTER)
 
 
 def test_a_signer_that_the_roster_lacks_has_signed_nothing():
@@ -77,7 +87,21 @@ def test_a_signer_that_the_roster_lacks_has_signed_nothing():
     assert signed_by(card(), fewer) == ("c0", "c1")
 
 
-@pytest.mark.parametrize("sealed", [None, 3, {**card()["sealed"], "totals": "x"}])
-def test_a_damaged_seal_is_told_in_a_sentence(sealed):
+DAMAGED = [
+    {"sealed": None},
+    {"sealed": 3},
+    {"sealed": {**card()["sealed"], "totals": "x"}},
+    {"sealed": {**card()["sealed"], "release": None}},
+    {"sealed": {**card()["sealed"], "release": "\ud800"}},
+    {"sealed": {**card()["sealed"], "signatures": ["c0"]}},
+    {"together": None},
+    {"together": ["c0"]},
+    {"together": {**TOGETHER, "c1": None}},
+    {"together": {**TOGETHER, "c1": 1.5}},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_seal_is_told_in_a_sentence(damage):
     with pytest.raises(UserError, match="'sealed' is none that a joint release writes"):
-        signed_by({**card(), "sealed": sealed}, ROSTER)
+        signed_by({**card(), **damage}, ROSTER)

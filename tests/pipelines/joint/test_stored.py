@@ -111,6 +111,34 @@ def test_the_guard_knows_no_export_of_a_client_whose_ledger_is_elsewhere(federat
             assert "names a release that is not entered as made" in told
 
 
+@pytest.mark.parametrize("damage", [3, {"x": 1}, [1], {"release": "a", "totals": "b"}])
+def test_a_damaged_seal_is_named_before_anything_is_exported(federation, damage):
+    federation.release()
+    with federation.home("c0") as params:
+        stage.run(params, "own")
+        file = paths.joint("own") / GENERATOR / "c0/release.json"
+        write_json(file, {**read_json(file), "sealed": damage})
+        with pytest.raises(UserError, match="holds no seal that clients have signed"):
+            train_generator.run(params, "own", "c0", GENERATOR)
+
+
+def test_the_guard_asks_for_the_signatures_of_those_whose_ledgers_are_elsewhere(federation):
+    federation.release()
+    federation.export("c0")
+    with federation.home("c0") as params:
+        place = paths.synthetic("own", "c0", GENERATOR)
+        card = read_json(place / "card.json")
+        partners = {client: "0" * 32 for client in card["together"] if client != "c0"}
+        forged = {**card, "together": {**card["together"], **partners}}
+        write_json(place / "card.json", forged)
+        (told,) = problems(params, place)
+        assert "must have signed, and its card has the signatures of 0 (nobody)" in told
+        unsealed = {name: value for name, value in card.items() if name != "sealed"}
+        write_json(place / "card.json", unsealed)
+        (told,) = problems(params, place)
+        assert "lacks 'sealed': no clients have signed its release" in told
+
+
 def problems(params: config.Params, place) -> list[str]:
     card = read_json(place / "card.json")
     return list(provenance._held_against_the_ledgers(params, str(place), card))

@@ -151,7 +151,8 @@ def test_a_count_below_all_records_is_no_divisor():
     plan = planned(3.0, head_share=1.0)
     total = np.ones(plan.courses[0].shapes[1])
     released = [np.array([-50.0]), total, total]
-    assert joint_head.joint_state(plan, released, members(PARTS)[0])["records"] == 10.0
+    state = joint_head.joint_state(plan, released, [3, 3, 3], members(PARTS)[0])
+    assert state["records"] == 10.0
 
 
 @pytest.mark.parametrize("others", ["as released", "huge", "of another count"])

@@ -32,6 +32,8 @@ def test_the_noise_of_all_is_more_than_planned_by_those_who_collude_and_those_wh
     assert Group(5, 2, may_drop=1).excess == pytest.approx(math.sqrt(5 / 2))
     course = joint_plan.shared(Budget(1.0, 1e-5), (4.0,), ((3,),), Group(5, 2, may_drop=1))
     assert joint_plan.of_all(course.shares, 0) == pytest.approx(4.0 * math.sqrt(5 / 2))
+    # four of five shares, in a sum that counts as one of five
+    assert joint_plan.of_all(course.shares, 0, 4) == pytest.approx(4.0 / math.sqrt(2) * 2 * 5 / 4)
     assert course.shares.threshold == 4
 
 

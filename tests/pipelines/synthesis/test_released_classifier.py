@@ -14,7 +14,7 @@ from models.fixed_features import FixedFeatures
 from pipelines.config.data import Encoder
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
-from pipelines.files import sha256, standard, write_arrays
+from pipelines.files import read_json, sha256, standard, write_arrays, write_json
 from pipelines.paths import CLASSIFIER
 from pipelines.privacy.discrete_gaussian import Budget
 from pipelines.privacy.noise import SeededForTests
@@ -257,6 +257,19 @@ def test_images_that_do_not_fit_are_refused(head):
         model.predict(np.zeros((2, 4, 16, 1), np.uint8))
     with pytest.raises(UserError, match="must be uint8"):
         model.predict(np.zeros((2, 8, 8, 1)))
+
+
+def test_a_network_that_takes_no_such_images_is_refused(head):
+    card = read_json(head / "card.json")
+    write_json(head / "card.json", {**card, "classifier": {**card["classifier"], "network": "cnn"}})
+    with pytest.raises(UserError, match=r"takes no images of shape \[8, 8, 1\] \(cnn\)"):
+        released_classifier.read(head, PROFILE)
+
+
+@pytest.mark.parametrize("data", [None, [1, 2], "images"])
+def test_what_is_no_array_of_images_is_refused(head, data):
+    with pytest.raises(UserError, match="must be uint8"):
+        released_classifier.read(head, PROFILE).predict(data)
 
 
 def test_the_sums_and_the_other_files_are_those_of_any_export(head, tmp_path):
