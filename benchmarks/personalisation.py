@@ -225,8 +225,7 @@ def measured(clients: ClientDraw, keys: list[dict], *, half: bool = False) -> It
         half: products of training take bfloat16 factors. Weights and scores are in float32.
     """
     pool = clients.pool
-    on = device(clients.params.device).type
-    products = partial(torch.autocast, on, torch.bfloat16, enabled=half)
+    products = partial(bfloat16_products, clients.params.device, half)
     models = {}
     beside = {}
     for key in tqdm(keys, desc=f"{clients.dataset}, seed {clients.seed}", disable=None):
@@ -251,6 +250,19 @@ def measured(clients: ClientDraw, keys: list[dict], *, half: bool = False) -> It
             "cpu_seconds": seconds,
             "bfloat16": half,
         }
+
+
+def bfloat16_products(name: str, half: bool) -> torch.autocast:
+    """Returns a context in which products take bfloat16 factors.
+
+    The factors are made anew in each pass: torch would keep those of the weights before the first step.
+
+    Args:
+        name: of the device, as in the parameters.
+        half: whether they do; else nothing changes.
+    """
+    kind = device(name).type
+    return torch.autocast(kind, torch.bfloat16, enabled=half, cache_enabled=False)
 
 
 def labelled(clients: ClientDraw, client: str, count: str) -> Images:

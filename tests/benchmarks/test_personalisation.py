@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import client_draws, joint_sums, personalisation, shared_models
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL
@@ -124,3 +125,17 @@ def test_each_recipe_makes_a_model_of_the_start_and_prior_trains_nothing(clients
         in_the_loss = recipe in ("replay", "prior")
         assert personal.at_home.any() == in_the_loss
         assert personal.elsewhere.any() != in_the_loss
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_products_take_the_weights_of_each_step(half):
+    """torch's own context would keep the factors of the first pass through a whole training."""
+    layer = torch.nn.Linear(3, 2)
+    inputs = torch.ones(1, 3)
+    with personalisation.bfloat16_products("cpu", half):
+        before = layer(inputs)
+        with torch.no_grad():
+            layer.weight.add_(1.0)
+        after = layer(inputs)
+    assert before.dtype == (torch.bfloat16 if half else torch.float32)
+    assert torch.allclose(after - before, torch.full_like(after, 3.0), atol=0.1)
