@@ -253,8 +253,7 @@ def joint_state(
     """
     moments = {}
     if plan.moments:
-        of_moments = enumerate(summands[: plan.place_of_count])
-        sigmas = tuple(joint_plan.of_all(plan.shares, *sum_) for sum_ in of_moments)
+        sigmas = joint_plan.deviations(plan.shares, summands[: plan.place_of_count])
         moments = dp_moments.state_of(plan.moments, sigmas, released[: plan.place_of_count])
     return dp_head.state_of(plan, moments, _descent(plan, released).average, _count(plan, released))
 

@@ -171,8 +171,7 @@ def joint_state(
         summands: How many clients' vectors are in each.
         member: Not used.
     """
-    sigmas = tuple(joint_plan.of_all(plan.shares, *sum_) for sum_ in enumerate(summands))
-    return dp_moments.state_of(plan, sigmas, released)
+    return dp_moments.state_of(plan, joint_plan.deviations(plan.shares, summands), released)
 
 
 course = joint_plan.only_course

@@ -6,6 +6,7 @@ sums follow may depend on what was released: then a plan has several courses, wi
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +167,16 @@ def of_all(shares: SharePlan, number: int, summands: int | None = None) -> float
     """
     summands = summands or shares.clients
     return shares.share(number) * summands**0.5 * (shares.clients / summands)
+
+
+def deviations(shares: SharePlan, summands: Sequence[int]) -> tuple[float, ...]:
+    """Returns the deviation of the noise of each of the first sums, as `of_all`.
+
+    Args:
+        shares: The noise in shares.
+        summands: How many clients' vectors are in each.
+    """
+    return tuple(of_all(shares, number, count) for number, count in enumerate(summands))
 
 
 def facts(shares: SharePlan, group: Group) -> dict:
