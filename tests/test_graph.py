@@ -286,7 +286,7 @@ PIPELINES = (
     {"errors", "methods", "privacy", "seeds", "words"},
     {"paths", "release_store", "release_totals"},
     {"config", "scratch"},
-    {"files", "lattice"},
+    {"files", "lattice", "seal"},
     {"datasets", "recover"},
     {"releases", "training"},
     {"evaluation", "guard", "synthesis"},

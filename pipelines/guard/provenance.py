@@ -11,9 +11,8 @@ from pipelines import config, releases
 from pipelines.errors import UserError
 from pipelines.files import read_json, standard
 from pipelines.guard.uploads import Upload
-from pipelines.joint.joint_run import roster_of
-from pipelines.joint.seal import signed_by
 from pipelines.privacy.statement import combined
+from pipelines.seal import roster_of, signed_by
 
 CARDS = ("card.json", "privacy.json")
 

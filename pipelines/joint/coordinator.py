@@ -11,13 +11,13 @@ import numpy as np
 from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.federation.network.gate import Refused
-from pipelines.joint.joint_run import JointRun, roster_of
+from pipelines.joint.joint_run import JointRun
 from pipelines.joint.member import checked_name, message_of
-from pipelines.joint.seal import Seal, chained
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 from pipelines.privacy.secure_sums.server import Server
+from pipelines.seal import Seal, chained, roster_of
 
 # Calls a method of each client with arguments of its own, and returns the answers that came.
 Ask = Callable[[str, Mapping[str, dict]], Mapping[str, dict]]

@@ -9,8 +9,7 @@ from pipelines.config.generators import JOINT
 from pipelines.errors import UserError
 from pipelines.federation.run_spec import digests
 from pipelines.privacy.secure_sums.encoding import digest
-from pipelines.privacy.secure_sums.refusals import Refusal
-from pipelines.privacy.secure_sums.roster import Roster
+from pipelines.seal import roster_of
 from pipelines.synthesis import joint_apart
 from pipelines.synthesis.joint_release import JointRelease
 
@@ -129,16 +128,3 @@ def named(params: Params, names: dict) -> JointRun:
             f"{params.federation.engine!r} instead. (params.yaml)"
         )
     return run
-
-
-def roster_of(params: Params) -> Roster:
-    """Returns the roster that all sides agreed on, from one side's parameters.
-
-    Raises:
-        UserError: A key is none, or two clients have the same.
-    """
-    keys = {name: bytes.fromhex(key) for name, key in params.federation.roster.items()}
-    try:
-        return Roster(keys)
-    except Refusal as refusal:
-        raise UserError(f"{refusal} (federation.roster, params.yaml)") from None

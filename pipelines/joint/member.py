@@ -27,14 +27,14 @@ from pipelines.datasets import shards
 from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
 from pipelines.federation.network.gate import LONGEST, Refused, plain
-from pipelines.joint.joint_run import JointRun, roster_of
-from pipelines.joint.seal import Seal, chained
+from pipelines.joint.joint_run import JointRun
 from pipelines.privacy.secure_sums import signing_key
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.journal import Volatile
 from pipelines.privacy.secure_sums.messages import Message
 from pipelines.privacy.secure_sums.noise_shares import SharePlan, noisy
 from pipelines.privacy.secure_sums.refusals import Refusal
+from pipelines.seal import Seal, chained, roster_of
 from pipelines.synthesis import joint_apart
 from pipelines.synthesis.joint_plan import Course
 

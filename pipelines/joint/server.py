@@ -13,7 +13,8 @@ from pipelines.federation.network.flare.names import HISTORY
 from pipelines.federation.network.flare.server import agree, connected
 from pipelines.files import write_json
 from pipelines.joint import coordinator, joint_run
-from pipelines.joint.joint_run import JointRun, roster_of
+from pipelines.joint.joint_run import JointRun
+from pipelines.seal import roster_of
 
 
 class Server(server.Server):

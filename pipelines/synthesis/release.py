@@ -198,7 +198,7 @@ def public_names_in(source: Path) -> dict[str, str]:
 
 
 def seal_in(source: Path) -> dict:
-    """Returns what the clients of a release between machines have signed (`joint/seal.py`).
+    """Returns what the clients of a release between machines have signed (`pipelines/seal.py`).
 
     It is empty where all ledgers are on this machine.
 

@@ -321,9 +321,9 @@ MUTANTS = [
     ),
     Mutant(
         "a seal of another release on a card",
-        f"{JOINT}/seal.py",
+        "pipelines/seal.py",
         "if not is_of_card:",
         "if False:",
-        f"{TESTS_OF_JOINT}/test_seal.py::test_a_seal_of_another_release_signs_nothing",
+        f"{TESTS}/test_seal.py::test_a_seal_of_another_release_signs_nothing",
     ),
 ]

@@ -17,10 +17,10 @@ from pipelines.datasets import shards
 from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
 from pipelines.files import read_arrays
-from pipelines.joint import coordinator, joint_run
+from pipelines.joint import coordinator
 from pipelines.joint.joint_run import JointRun
-from pipelines.joint.seal import signed_by
 from pipelines.privacy.secure_sums.messages import Step
+from pipelines.seal import roster_of, signed_by
 from stages import joint_release as stage
 
 
@@ -51,7 +51,7 @@ def test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator(fe
     numbers = entry["parameters"]["released_numbers"]
     assert outcome.traffic.up > 3 * 8 * numbers and outcome.traffic.down > 3 * 8 * numbers
     assert outcome.gone == {}
-    roster = joint_run.roster_of(config.load())
+    roster = roster_of(config.load())
     for card in cards.values():
         assert card["sealed"] == cards["c0"]["sealed"]
         assert signed_by(card, roster) == CLIENTS

@@ -13,9 +13,8 @@ from pipelines.errors import UserError
 from pipelines.federation.network.client import LOCAL
 from pipelines.files import read_arrays, read_json
 from pipelines.guard import provenance
-from pipelines.joint import joint_run
-from pipelines.joint.seal import signed_by
 from pipelines.privacy.secure_sums.messages import Step
+from pipelines.seal import roster_of, signed_by
 from pipelines.synthesis import dp_moments
 
 REST = ("c0", "c2", "c3")
@@ -45,7 +44,7 @@ def test_the_others_have_one_generator_whenever_a_client_falls_silent(four, step
     assert four.charged() == dict.fromkeys(four.apart.homes, 1)
     assert has_nothing(four, "c1")
     cards = {client: four.export(client) for client in REST}
-    roster = joint_run.roster_of(config.load())
+    roster = roster_of(config.load())
     for client, card in cards.items():
         assert signed_by(card, roster) == REST
         assert list(card["together"]) == ["c0", "c1", "c2", "c3"]

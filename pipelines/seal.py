@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipelines.config import Params
 from pipelines.errors import UserError
 from pipelines.privacy.secure_sums.encoding import digest
+from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 
 PURPOSE = "fedlens joint release, sealed"
@@ -110,3 +112,16 @@ def signed_by(card: Mapping, roster: Roster) -> tuple[str, ...]:
     if not is_of_card:
         raise UserError("The card's 'sealed' is of another release than the card.")
     return tuple(signers)
+
+
+def roster_of(params: Params) -> Roster:
+    """Returns the roster that all sides agreed on, from one side's parameters.
+
+    Raises:
+        UserError: A key is none, or two clients have the same.
+    """
+    keys = {name: bytes.fromhex(key) for name, key in params.federation.roster.items()}
+    try:
+        return Roster(keys)
+    except Refusal as refusal:
+        raise UserError(f"{refusal} (federation.roster, params.yaml)") from None

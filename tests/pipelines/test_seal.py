@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipelines.errors import UserError
-from pipelines.joint.seal import Seal, chained, signed_by
 from pipelines.privacy.secure_sums.roster import Identity, Roster
+from pipelines.seal import Seal, chained, signed_by
 
 IDENTITIES = {name: Identity.fresh() for name in ("c0", "c1", "c2")}
 ROSTER = Roster({name: identity.public for name, identity in IDENTITIES.items()})
