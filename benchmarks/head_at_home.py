@@ -187,7 +187,9 @@ def scored(clients: ClientDraw, personal: Personal, client: str) -> dict[str, fl
 def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
     """Yields a cell for each client and number of labels."""
     began = cpu_seconds()
-    state, pool = (None, None) if road == ALONE else head_of(clients, road)
+    make = partial(trained_alone, clients)
+    if road != ALONE:
+        make = partial(tuned, clients, *head_of(clients, road))
     start_seconds = cpu_seconds() - began
     keys = []
     for labels in LABELS[1:] if road == ALONE else LABELS:
@@ -197,10 +199,7 @@ def measured(clients: ClientDraw, road: str) -> Iterator[dict]:
     for labels, client in tqdm(keys, desc=f"{clients.dataset}, {road}", disable=None):
         records = labelled(clients, client, labels)
         began = cpu_seconds()
-        if state is None:
-            personal = trained_alone(clients, client, records)
-        else:
-            personal = tuned(clients, state, pool, client, records)
+        personal = make(client, records)
         seconds = cpu_seconds() - began
         yield {
             "labels": labels,

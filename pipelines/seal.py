@@ -1,9 +1,9 @@
 """Seals a joint release: every client signs the same totals, and the same names in the ledgers.
 
 The server tells clients the totals and each other's names, and may be dishonest. A hash of the
-settings and of the earlier totals stands in the terms of each sum. So clients that have other settings,
-or were told other totals, give no sum. After the last sum each client signs what it was told. Nobody
-stores a generator before all have signed alike.
+settings and of the earlier totals stands in the terms of each sum. So clients that have other
+settings, or were told other totals, give no sum. After the last sum each client signs what it was
+told. Nobody stores a generator before all have signed alike.
 
 >>> one = chained(b"", 0, np.array([1, 2]), 3)
 >>> one == chained(b"", 0, np.array([1, 2]), 3), one == chained(b"", 0, np.array([2, 1]), 3)

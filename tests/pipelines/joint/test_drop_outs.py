@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("nvflare", reason="needs the extra `flare`")
 
+import deviations
 from joint_federation import RUN
 
 from pipelines import config, paths
@@ -15,7 +16,6 @@ from pipelines.files import read_arrays, read_json
 from pipelines.guard import provenance
 from pipelines.privacy.secure_sums.messages import Step
 from pipelines.seal import roster_of, signed_by
-from pipelines.synthesis import dp_moments
 
 REST = ("c0", "c2", "c3")
 CALLS = ("begin_together", "take_together", "sign_together", "finish_together")
@@ -110,14 +110,7 @@ def test_a_client_whose_name_of_the_release_is_none_is_left_behind(four, monkeyp
 
 def test_the_estimates_know_the_noise_of_the_sums_that_a_client_left(four, monkeypatch):
     """A sum of three of four clients has three shares, and is taken 4 / 3 times."""
-    told = []
-    state_of = dp_moments.state_of
-
-    def telling(plan, sigmas, released):
-        told.append(sigmas)
-        return state_of(plan, sigmas, released)
-
-    monkeypatch.setattr(dp_moments, "state_of", telling)
+    told = deviations.told(monkeypatch)
 
     def silent(name, client, arguments):
         now = (name, arguments.get("number"))

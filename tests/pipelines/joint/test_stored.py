@@ -73,13 +73,27 @@ def test_a_release_of_other_records_is_another_one(federation):
             stage.run(params, "own")
 
 
-def test_a_damaged_list_of_names_is_named(federation):
+NO_NAMES = "names no releases of clients"
+NO_SEAL = "holds no seal that clients have signed"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ({"together": ["c0"]}, NO_NAMES),
+        ({"sealed": 3}, NO_SEAL),
+        ({"sealed": {"x": 1}}, NO_SEAL),
+        ({"sealed": [1]}, NO_SEAL),
+        ({"sealed": {"release": "a", "totals": "b"}}, NO_SEAL),
+    ],
+)
+def test_damaged_names_and_seals_are_told_before_anything_is_exported(federation, damage, said):
     federation.release()
     with federation.home("c0") as params:
         stage.run(params, "own")
         file = paths.joint("own") / GENERATOR / "c0/release.json"
-        write_json(file, {**read_json(file), "together": ["c0"]})
-        with pytest.raises(UserError, match="names no releases of clients"):
+        write_json(file, {**read_json(file), **damage})
+        with pytest.raises(UserError, match=said):
             train_generator.run(params, "own", "c0", GENERATOR)
 
 
@@ -109,17 +123,6 @@ def test_the_guard_knows_no_export_of_a_client_whose_ledger_is_elsewhere(federat
             write_json(other / "card.json", {**card, **forged})
             (told,) = [line for line in problems(params, other) if "of c1" in line]
             assert "names a release that is not entered as made" in told
-
-
-@pytest.mark.parametrize("damage", [3, {"x": 1}, [1], {"release": "a", "totals": "b"}])
-def test_a_damaged_seal_is_named_before_anything_is_exported(federation, damage):
-    federation.release()
-    with federation.home("c0") as params:
-        stage.run(params, "own")
-        file = paths.joint("own") / GENERATOR / "c0/release.json"
-        write_json(file, {**read_json(file), "sealed": damage})
-        with pytest.raises(UserError, match="holds no seal that clients have signed"):
-            train_generator.run(params, "own", "c0", GENERATOR)
 
 
 def test_the_guard_asks_for_the_signatures_of_those_whose_ledgers_are_elsewhere(federation):

@@ -2,6 +2,7 @@
 
 import math
 
+import deviations
 import numpy as np
 import pytest
 
@@ -134,14 +135,7 @@ def test_the_noise_of_a_sum_has_the_variance_of_all_shares():
 def test_the_covariances_are_read_with_the_noise_that_all_added(monkeypatch):
     """The estimate takes off what the noise of the second sum adds, which is that of all shares."""
     plan = planned(Budget(3.0, 1e-5))
-    told = []
-    state_of = dp_moments.state_of
-
-    def telling(plan, sigmas, released):
-        told.append(sigmas)
-        return state_of(plan, sigmas, released)
-
-    monkeypatch.setattr(dp_moments, "state_of", telling)
+    told = deviations.told(monkeypatch)
     fit_together(joint_moments, members(PARTS), plan, sums())
     of_all = [sigma * math.sqrt(5 / 3) for sigma in plan.statement.details["sigma"]]
     assert told == [pytest.approx(tuple(of_all))]
