@@ -1,4 +1,4 @@
-"""Estimates what CIFAR-10 costs at its profile's settings.
+"""Estimates what CIFAR-10 costs by ResNet-18, at its profile's settings.
 
     python -m benchmarks.cifar_cost          # some minutes on one core
 
@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.common import publish
+from benchmarks.common import publish, with_network
 from benchmarks.federated_round import CLIENTS, Round, seconds
 from models import classifiers
 from pipelines import config
@@ -183,7 +183,7 @@ def rows(params: config.Params) -> list[dict]:
 def main() -> None:
     """Measures on one thread, prints and stores the table."""
     torch.set_num_threads(1)
-    publish("cifar_cost", rows(config.load()))
+    publish("cifar_cost", rows(with_network(config.load(), "cifar10", "resnet")))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines import config
 from pipelines.config import Params
 from pipelines.datasets import partitions, sources
 from pipelines.datasets.labelled_images import Images
 from pipelines.files import standard, write_text
 
 RESULTS = Path("benchmarks/results")
-# {data set: the network, if not its profile's}. ResNet-18 takes hours where this takes minutes.
-NETWORKS = {"cifar10": "cnn"}
 
 
 class Copy(NamedTuple):
@@ -38,17 +35,10 @@ class Copy(NamedTuple):
 CIFAR10 = Copy(train=50_000 - 155, test=10_000 - 34, missing=155 + 34)
 
 
-def parameters(networks: dict[str, str] = NETWORKS) -> Params:
-    """Returns the parameters of params.yaml, with other networks.
-
-    Args:
-        networks: {data set: its network, in place of its profile's}.
-    """
-    params = config.load()
-    profiles = dict(params.profiles)
-    for dataset, network in networks.items():
-        profiles[dataset] = profiles[dataset].model_copy(update={"classifier": network})
-    return params.model_copy(update={"profiles": profiles})
+def with_network(params: Params, dataset: str, network: str) -> Params:
+    """Returns parameters where the profile of a data set has another network."""
+    profile = params.profiles[dataset].model_copy(update={"classifier": network})
+    return params.model_copy(update={"profiles": {**params.profiles, dataset: profile}})
 
 
 def publish(name: str, rows: list[dict], *, hidden: tuple[str, ...] = (), **summary) -> None:

@@ -36,7 +36,7 @@ from tqdm import tqdm
 
 from benchmarks import client_draws, shared_models
 from benchmarks.client_draws import NEWCOMERS, REGIMES, USUAL, ClientDraw
-from benchmarks.common import NETWORKS, cells, cpu_seconds, digest, has, parameters, show
+from benchmarks.common import cells, cpu_seconds, digest, has, show, with_network
 from benchmarks.personalisation_cells import ALONE_RECIPE, add, retain, stored, summary
 from benchmarks.shared_models import NOISY
 from pipelines import config, methods, seeds
@@ -50,7 +50,7 @@ from pipelines.training.tensors import State, device, with_state
 
 NAME = "personalisation"
 DATASETS = ("digits", "mnist", "fashion_mnist")
-# measured where it is asked for, with a small network (`common.NETWORKS`)
+# measured where it is asked for
 BESIDE = ("cifar10",)
 ALL = "all"
 DEVELOPMENT_SEED = 100
@@ -294,11 +294,13 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", default=list(LABELS), choices=LABELS)
     parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--development", action="store_true")
-    parser.add_argument("--resnet", action="store_true", help="the network of CIFAR-10's profile")
+    parser.add_argument("--resnet", action="store_true", help="CIFAR-10 by ResNet-18")
     parser.add_argument("--bfloat16", action="store_true", help="train with bfloat16 products")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    params = parameters({} if arguments.resnet else NETWORKS)
+    params = config.load()
+    if arguments.resnet:
+        params = with_network(params, "cifar10", "resnet")
     parts = [NAME, "resnet" * arguments.resnet, "development" * arguments.development]
     name = "_".join(filter(None, parts))
     chosen_seeds = arguments.seeds

@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     given = parser.parse_args()
-    params = common.parameters()
+    params = config.load()
     for seed in given.seeds:
         for name in given.cases:
             # the test part is not used

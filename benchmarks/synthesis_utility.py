@@ -3,10 +3,9 @@
     python -m benchmarks.synthesis_utility --images ../shared/datasets     # hours; measures missing cells
     python -m benchmarks.synthesis_utility --generators dp_moments --datasets mnist --epsilons 1 --sizes 12000
 
-A client is an IID sample of the training images; 60,000 is all of them. The classifier, its
-schedule and the number of images are constants below, and CIFAR-10 has a small network
-(`common.NETWORKS`). The last iterate is tested once, on the whole test set. Each seed draws its own
-client, noise (operating system), images and classifier.
+A client is an IID sample of the training images; 60,000 is all of them. The classifier's schedule and
+the number of images are constants below. The last iterate is tested once, on the whole test set. Each
+seed draws its own client, noise (operating system), images and classifier.
 
 `itself` is the accuracy of the classifier that some generators release beside their images. `real`
 trains on the records themselves without privacy and gives the upper bound. `gan` has no privacy
@@ -290,7 +289,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[12_000, 60_000])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
-    params = common.parameters()
+    params = config.load()
     for seed, dataset, train, test in cells(
         params, arguments.datasets, arguments.seeds, arguments.images
     ):

@@ -46,7 +46,7 @@ def shown():
             "settings/training.yaml networks.cnn.fedmeta",
         ),
         (
-            "cifar10",
+            "cifar100",
             "fedmeta",
             "outer_learning_rate",
             "0.003",
