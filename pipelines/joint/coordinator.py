@@ -61,6 +61,7 @@ class Members:
     Attributes:
         left: The names of those that have answered every call, in the roster's order.
         gone: {client: why it left, or the call that it did not answer}.
+        lost: As given.
     """
 
     def __init__(self, roster: Roster, fewest: int, ask: Ask, lost: Mapping[str, str]):
@@ -68,7 +69,7 @@ class Members:
         self.gone: dict[str, str] = {}
         self._fewest = fewest
         self._ask = ask
-        self._lost = lost
+        self.lost = lost
 
     def tell(self, call: str, **arguments: Any) -> dict[str, dict]:
         """Returns the answer of each client that is left to a call with the same arguments.
@@ -102,7 +103,7 @@ class Members:
             UserError: They are too few.
         """
         absent = [client for client in self.left if client not in names]
-        self.gone |= {client: self._lost.get(client, call) for client in absent}
+        self.gone |= {client: self.lost.get(client, call) for client in absent}
         self.left = tuple(client for client in self.left if client in names)
         if len(self.left) >= self._fewest:
             return
@@ -200,10 +201,14 @@ def summed(server: Server, number: int, members: Members, traffic: Traffic) -> n
             if client in members.left:
                 traffic.down += request.bytes
         replies = {}
-        for client, answer in members.ask_each("step_together", calls).items():
+        answers = members.ask_each("step_together", calls)
+        for client, answer in answers.items():
             replies[client] = _reply(answer)
             if isinstance(replies[client], Message):
                 traffic.up += replies[client].bytes
+        for client in set(server.asked) - set(answers):
+            if client in members.lost:
+                replies[client] = Refusal(members.lost[client])
         try:
             server.take(replies)
         except Refusal as refusal:

@@ -3,7 +3,7 @@
 Each must make its named test fail.
 """
 
-from mutants import federation, leaving, ledger, privacy, secure_sums, synthesis
+from mutants import federation, joint_releases, leaving, ledger, privacy, secure_sums, synthesis
 from mutants.mutant import Mutant
 
 MUTANTS: list[Mutant] = [
@@ -13,4 +13,5 @@ MUTANTS: list[Mutant] = [
     *federation.MUTANTS,
     *leaving.MUTANTS,
     *secure_sums.MUTANTS,
+    *joint_releases.MUTANTS,
 ]

@@ -4,8 +4,6 @@ from mutants.mutant import TESTS, Mutant
 
 SUMS = "pipelines/privacy/secure_sums"
 TESTS_OF_SUMS = f"{TESTS}/privacy/secure_sums"
-JOINT = "pipelines/joint"
-TESTS_OF_JOINT = f"{TESTS}/joint"
 
 MUTANTS = [
     Mutant(
@@ -60,7 +58,7 @@ MUTANTS = [
     Mutant(
         "masks that are reused between rounds",
         f"{SUMS}/masks.py",
-        'return stream(shared(private, public, terms=terms, purpose="pair mask"), length)',
+        "return stream(key, length)",
         "return stream(bytes(32), length)",
         f"{TESTS_OF_SUMS}/test_transcript.py::test_two_rounds_have_no_mask_in_common",
     ),
@@ -139,6 +137,21 @@ MUTANTS = [
         f"{TESTS_OF_SUMS}/test_client.py::test_swapped_keys_are_refused",
     ),
     Mutant(
+        "a mask key that a client copies from another",
+        f"{SUMS}/announced.py",
+        "            if key in owners:",
+        "            if False:",
+        f"{TESTS_OF_SUMS}/test_client.py::"
+        "test_a_client_that_announces_another_s_mask_key_is_refused",
+    ),
+    Mutant(
+        "pair masks that do not say whose they are",
+        f"{SUMS}/masks.py",
+        "key = shared(private, public, *sorted(places), terms=terms",
+        "key = shared(private, public, terms=terms",
+        f"{TESTS_OF_SUMS}/test_masks.py::test_a_key_that_two_clients_announce_gives_two_masks",
+    ),
+    Mutant(
         "shares that open in another round",
         f"{SUMS}/encoding.py",
         "return hashlib.sha256(encoded(*fields)).digest()",
@@ -161,169 +174,49 @@ MUTANTS = [
         "test_a_finished_round_leaves_no_secret_and_is_never_begun_again",
     ),
     Mutant(
-        "a joint release planned as if nobody colluded",
-        "pipelines/synthesis/joint_plan.py",
-        "colluding=group.colluding,",
-        "colluding=0,",
-        f"{TESTS}/synthesis/test_joint_moments.py::test_every_client_adds_its_share_to_both_sums",
+        "survivors that sign nothing of what they saw before",
+        f"{SUMS}/announced.py",
+        'return encoded("survivors", terms.digest, view, *survivors)',
+        'return encoded("survivors", terms.digest, *survivors)',
+        f"{TESTS_OF_SUMS}/test_client.py::"
+        "test_clients_that_were_shown_other_senders_of_shares_open_nothing",
     ),
     Mutant(
-        "a vote that weighs more than its share of a joint sum's unit",
-        "pipelines/synthesis/joint_datalens.py",
-        'math.floor(course.shares.scale / details["sensitivity"])',
-        'math.floor(course.shares.scale / math.sqrt(details["sensitivity"]))',
-        f"{TESTS}/synthesis/test_joint_datalens.py::test_all_steps_cost_the_budget_whole",
+        "a client that answers though it is said to have dropped out",
+        f"{SUMS}/client_steps.py",
+        "    if own not in places:",
+        "    if False:",
+        f"{TESTS_OF_SUMS}/test_client.py::"
+        "test_a_client_that_is_said_to_have_dropped_out_answers_nothing",
     ),
     Mutant(
-        "joint votes with the noise of a single step",
-        "pipelines/synthesis/joint_datalens.py",
-        "(math.sqrt(steps) * budget.sigma(1.0),) * steps,",
-        "(budget.sigma(1.0),) * steps,",
-        f"{TESTS}/synthesis/test_joint_datalens.py::test_all_steps_cost_the_budget_whole",
-    ),
-    Mutant(
-        "steps of a joint head with too little noise",
-        "pipelines/synthesis/joint_head.py",
-        "all_sigmas = (*sigmas, *[sigma] * int(steps))",
-        "all_sigmas = (*sigmas, *[0.9 * sigma] * int(steps))",
-        f"{TESTS}/synthesis/test_joint_head.py::test_every_course_costs_the_budget_whole",
-    ),
-    Mutant(
-        "gradients of a joint head that weigh twice the unit of their sum",
-        "pipelines/synthesis/joint_head.py",
-        "scale=plan.scale,",
-        "scale=2 * plan.scale,",
-        f"{TESTS}/synthesis/test_joint_head.py::test_one_record_more_moves_each_sum_by_one_at_most",
-    ),
-    Mutant(
-        "a joint release at the budget of its most generous client",
-        "pipelines/synthesis/joint_release.py",
-        "by_budget.setdefault(params.budget(client), [])",
-        "by_budget.setdefault((0.0, 0.0), [])",
-        f"{TESTS}/synthesis/test_joint_release.py::"
-        "test_clients_of_one_budget_release_together_from_three_on",
-    ),
-    Mutant(
-        "a joint release that one ledger alone is charged for",
-        "pipelines/synthesis/joint_release.py",
-        "return cls(planned, train, ledgers, entries)",
-        "first = planned.clients[:1]\n"
-        "        one = {client: ledgers[client] for client in first}\n"
-        "        return cls(planned, train, one, {client: entries[client] for client in first})",
-        "tests/stages/test_joint_release.py::"
-        "test_dvc_makes_one_release_and_every_client_s_set_is_sampled_from_it",
-    ),
-    Mutant(
-        "one noise for all clients of a joint release",
-        "pipelines/synthesis/joint_release.py",
-        'seeds.derive(self.params.seed, "test noise", *self._names, client)',
-        'seeds.derive(self.params.seed, "test noise", *self._names)',
-        f"{TESTS}/synthesis/test_joint_release.py::test_each_client_has_noise_of_its_own",
-    ),
-    Mutant(
-        "a joint release between machines that no ledger enters",
-        f"{JOINT}/member.py",
-        "            releases.enter_as_made(self.ledger, self.entry)\n",
-        "",
-        f"{TESTS_OF_JOINT}/test_coordinator.py::test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
-    ),
-    Mutant(
-        "a second attempt between machines under the charge of the first",
-        f"{JOINT}/member.py",
-        "self.attempt = secrets.token_hex(16)",
-        'self.attempt = "0" * 32',
-        f"{TESTS_OF_JOINT}/test_stored.py::test_another_attempt_is_charged_and_the_last_one_counts",
-    ),
-    Mutant(
-        "ledgers that are charged before all were asked",
-        f"{JOINT}/member.py",
-        "            self.ledger.check(self.entry)\n",
-        "            pass\n",
-        f"{TESTS_OF_JOINT}/test_coordinator.py::"
-        "test_a_ledger_that_refuses_stops_the_release_before_any_ledger_is_charged",
-    ),
-    Mutant(
-        "a joint release without a guarantee that leaves its client",
-        f"{JOINT}/member.py",
-        'self.planned.statement.guarantee != "formal"',
-        "False",
-        f"{TESTS_OF_JOINT}/test_member.py::test_a_release_without_a_guarantee_is_made_with_nobody",
-    ),
-    Mutant(
-        "a roster that is not held against the client's own key",
-        f"{JOINT}/member.py",
-        "self.roster.keys[place] != self.identity.public",
-        "False",
-        f"{TESTS_OF_JOINT}/test_member.py::test_a_key_that_is_not_the_rosters_is_refused",
-    ),
-    Mutant(
-        "an export whose own ledger nobody need have",
-        "pipelines/guard/provenance.py",
-        "is_partner = is_export and client != Path(path).parts[3]",
-        "is_partner = is_export",
-        f"{TESTS_OF_JOINT}/test_stored.py::"
-        "test_the_guard_knows_no_export_of_a_client_whose_ledger_is_elsewhere",
-    ),
-    Mutant(
-        "a total of a sum to which the client gave nothing",
-        f"{JOINT}/member.py",
-        "has_ended = self._round is not None and self._round.done",
-        "has_ended = self._round is not None",
-        f"{TESTS_OF_JOINT}/test_member.py::"
-        "test_no_total_is_taken_of_a_sum_to_which_a_client_gave_nothing",
-    ),
-    Mutant(
-        "noise in shares that forgets who may drop out",
-        "pipelines/synthesis/joint_plan.py",
-        "threshold=group.threshold,",
-        "threshold=group.clients,",
-        f"{TESTS}/synthesis/test_joint_moments.py::test_every_client_adds_its_share_to_both_sums",
-    ),
-    Mutant(
-        "clients that sum on after they were told different totals",
-        f"{JOINT}/member.py",
-        "self.roster, length, self._totals),",
-        "self.roster, length),",
-        f"{TESTS_OF_JOINT}/test_member.py::"
-        "test_a_server_that_tells_a_client_another_total_gets_no_further_sum",
-    ),
-    Mutant(
-        "a release that is stored though a partner has signed another",
-        f"{JOINT}/member.py",
-        "if not self._seal.is_signed(self.roster, partner, signature):",
-        "if not signature:",
-        f"{TESTS_OF_JOINT}/test_member.py::"
-        "test_a_server_that_tells_a_client_another_last_total_is_found_out_by_all",
-    ),
-    Mutant(
-        "a first sum that says nothing of the settings",
-        f"{JOINT}/member.py",
-        "self._totals = run.opening(params)",
-        'self._totals = b""',
-        f"{TESTS_OF_JOINT}/test_coordinator.py::"
-        "test_each_client_is_charged_once_and_samples_its_own_set_of_one_generator",
-    ),
-    Mutant(
-        "settings that the opening of a joint release leaves out",
-        f"{JOINT}/joint_run.py",
-        "for name, value in sorted(self.terms(params).items()):",
-        "for name, value in sorted({}.items()):",
-        f"{TESTS_OF_JOINT}/test_coordinator.py::"
-        "test_clients_of_other_settings_make_no_sum_though_the_server_compares_nothing",
-    ),
-    Mutant(
-        "an export whose partners need not have signed",
-        "pipelines/guard/provenance.py",
-        "if len(signers) < fewest:",
-        "if len(signers) < 0:",
-        f"{TESTS_OF_JOINT}/test_stored.py::"
-        "test_the_guard_asks_for_the_signatures_of_those_whose_ledgers_are_elsewhere",
-    ),
-    Mutant(
-        "a seal of another release on a card",
-        "pipelines/seal.py",
-        "if not is_of_card:",
+        "a self mask from any seed that the shares give",
+        f"{SUMS}/unmasking.py",
+        "if masks.commitment(seed, terms=terms.digest) != announced.commitments[place].tobytes():",
         "if False:",
-        f"{TESTS}/test_seal.py::test_a_seal_of_another_release_signs_nothing",
+        f"{TESTS_OF_SUMS}/test_server.py::"
+        "test_a_client_that_shares_another_secret_than_it_announced_is_named",
+    ),
+    Mutant(
+        "masks of a client that is gone from any key that the shares give",
+        f"{SUMS}/unmasking.py",
+        "if keys.public_of(key) != announced.mask_keys[place].tobytes():",
+        "if False:",
+        f"{TESTS_OF_SUMS}/test_server.py::"
+        "test_a_client_that_shares_another_secret_than_it_announced_is_named",
+    ),
+    Mutant(
+        "a sum of any size",
+        f"{SUMS}/unmasking.py",
+        "if signed.max() > largest or signed.min() < -largest:",
+        "if False:",
+        f"{TESTS_OF_SUMS}/test_server.py::test_a_garbage_vector_ends_in_a_refusal",
+    ),
+    Mutant(
+        "a public key that agrees on no secret",
+        f"{SUMS}/server.py",
+        "if not all(gives_secret",
+        "if not any(gives_secret",
+        f"{TESTS_OF_SUMS}/test_server.py::test_a_client_whose_key_gives_no_secret_is_left_behind",
     ),
 ]

@@ -109,7 +109,13 @@ def checked(received: Message, terms: Terms) -> Announced:
                 f"The keys of {terms.roster.names[place]!r} are not signed by that client for this "
                 "round: the server or another client swapped them, or they are stale."
             )
-    rows = [*announced.channel_keys[list(places)], *announced.mask_keys[list(places)]]
-    if len({row.tobytes() for row in rows}) < 2 * len(places):
-        raise Refusal("Two public keys of this round are the same: a client copied another's.")
+    owners = {}
+    for place in places:
+        name = terms.roster.names[place]
+        for key in (announced.channel_keys[place].tobytes(), announced.mask_keys[place].tobytes()):
+            if key in owners:
+                raise Refusal(
+                    f"A public key of {name!r} is one of {owners[key]!r}, too: one of them copied it."
+                )
+            owners[key] = name
     return announced

@@ -33,13 +33,24 @@ def public_of(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def shared(private: bytes, public: bytes, *context: bytes, terms: bytes, purpose: str) -> bytes:
+def gives_secret(public: bytes) -> bool:
+    """Returns whether a public key agrees on a secret: it is none of the few that give zeros."""
+    try:
+        shared(fresh(), public, terms=b"", purpose="check")
+    except Refusal:
+        return False
+    return True
+
+
+def shared(
+    private: bytes, public: bytes, *context: bytes | int, terms: bytes, purpose: str
+) -> bytes:
     """Returns a key that the owners of two pairs share, 32 bytes. It is the same at both.
 
     Args:
         private: One's own private key.
         public: The other's public key.
-        *context: What else enters, such as the direction of a message.
+        *context: What else enters, such as the direction of a message or both places.
         terms: The digest of the round's terms.
         purpose: What the key is for. Two purposes have independent keys.
 
@@ -56,7 +67,7 @@ def shared(private: bytes, public: bytes, *context: bytes, terms: bytes, purpose
     return derived(secret, *pair, *context, terms=terms, purpose=purpose)
 
 
-def derived(secret: bytes, *context: bytes, terms: bytes, purpose: str) -> bytes:
+def derived(secret: bytes, *context: bytes | int, terms: bytes, purpose: str) -> bytes:
     """Returns a key that follows from a secret, 32 bytes.
 
     Args:

@@ -55,19 +55,26 @@ def commitment(seed: bytes, *, terms: bytes) -> bytes:
     return derived(seed, terms=terms, purpose="commitment to a seed")
 
 
-def pair_mask(private: bytes, public: bytes, length: int, *, terms: bytes) -> np.ndarray:
+def pair_mask(
+    private: bytes, public: bytes, places: tuple[int, int], length: int, *, terms: bytes
+) -> np.ndarray:
     """Returns the mask that two clients share, uint64 [length].
+
+    Both places enter it. So masks that a client shares with two others do not cancel, even if one of
+    these announced the other's key as its own.
 
     Args:
         private: The mask key of one of them.
         public: The public mask key of the other.
+        places: Their places in the roster, in any order.
         length: How many integers.
         terms: The digest of the round's terms.
 
     Raises:
         Refusal: The public key is a forged one.
     """
-    return stream(shared(private, public, terms=terms, purpose="pair mask"), length)
+    key = shared(private, public, *sorted(places), terms=terms, purpose="pair mask")
+    return stream(key, length)
 
 
 def add_pair_masks(
@@ -91,7 +98,7 @@ def add_pair_masks(
         Refusal: A public key is a forged one.
     """
     for place, public in others:
-        mask = pair_mask(private, public, len(total), terms=terms)
+        mask = pair_mask(private, public, (own, place), len(total), terms=terms)
         if place > own:
             total += mask
         else:

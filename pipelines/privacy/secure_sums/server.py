@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipelines.privacy.secure_sums.announced import Announced, survivors_content, view_of
-from pipelines.privacy.secure_sums.keys import KEY
+from pipelines.privacy.secure_sums.keys import KEY, gives_secret
 from pipelines.privacy.secure_sums.messages import (
     Message,
     Places,
@@ -172,6 +172,8 @@ class Server:
             alone.append(rows(self.terms.clients, len(array), {place: array.tobytes()}))
         if not Announced(np.array([place]), *alone).is_signed(place, self.terms):
             raise Refusal("its keys do not have its signature.")
+        if not all(gives_secret(arrays[name].tobytes()) for name in ("channel_key", "mask_key")):
+            raise Refusal("a public key of it gives no shared secret: it is a forged one.")
         return arrays
 
     def _checked_signature(self, place: int, reply: Message) -> Arrays:

@@ -28,7 +28,7 @@ from pipelines.privacy.secure_sums.encoding import digest
 from pipelines.privacy.secure_sums.refusals import Refusal
 from pipelines.privacy.secure_sums.roster import Roster
 
-PROTOCOL = "fedlens secure sum, version 2"
+PROTOCOL = "fedlens secure sum, version 3"
 # below it, a sum less one's own vector is another client's
 FEWEST = 3
 # the first integer that int64 does not have

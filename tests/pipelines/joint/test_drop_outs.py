@@ -137,6 +137,22 @@ def shape_of_first() -> str:
     return str(RUN.planned(config.load()).plan.courses[0].shapes[0])
 
 
+def test_a_client_that_seals_garbage_is_named_though_the_others_refuse(four, monkeypatch):
+    call = four.call
+
+    def spoiled(name, client, **arguments):
+        true = call(name, client, **arguments)
+        if client == "c1" and "sealed" in true.get("arrays", {}):
+            noise = np.random.default_rng(1).bytes(true["arrays"]["sealed"].nbytes)
+            sealed = np.frombuffer(noise, np.uint8).reshape(true["arrays"]["sealed"].shape)
+            return {**true, "arrays": {"sealed": sealed}}
+        return true
+
+    monkeypatch.setattr(four, "call", spoiled)
+    with pytest.raises(UserError, match=r"'c0', step 3: .*The shares of 'c1' for 'c0' do not open"):
+        four.release()
+
+
 @pytest.mark.parametrize("answer", [{}, {"signature": 3}, {"signature": "a" * 128}])
 def test_a_client_that_signs_nothing_is_left_behind(four, monkeypatch, answer):
     call = four.call

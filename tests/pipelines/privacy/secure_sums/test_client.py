@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.privacy.secure_sums import keys
+from pipelines.privacy.secure_sums.announced import keys_content
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.in_process import example, run
 from pipelines.privacy.secure_sums.journal import Volatile
@@ -80,6 +81,25 @@ def test_two_subsets_for_two_halves_open_nothing():
                 clients[name].answer(asked)
 
 
+def test_clients_that_were_shown_other_senders_of_shares_open_nothing():
+    """c0 masks with c3, and c1 does not: the sum of the three survivors would be wrong."""
+    server, clients = until(Step.MASKED)
+    survivors = np.array([0, 1, 2])
+    confirm = int(Step.CONFIRM)
+    signatures = np.zeros((4, 64), np.uint8)
+    for name in ("c0", "c1", "c2"):
+        request = server.request(name)
+        clients[name].answer(changed(request, places=survivors) if name == "c1" else request)
+        asked = Message({"places": survivors}, {**request.scalars, "step": confirm})
+        signatures[int(name[1])] = clients[name].answer(asked).arrays["signature"]
+    asked = Message(
+        {"places": survivors, "signatures": signatures},
+        {**server.request("c0").scalars, "step": int(Step.UNMASK)},
+    )
+    with pytest.raises(Refusal, match="'c1' did not sign the set"):
+        clients["c0"].answer(asked)
+
+
 def test_forged_signatures_of_survivors_open_nothing():
     server, clients = until(Step.UNMASK)
     request = server.request("c0")
@@ -127,6 +147,25 @@ def test_swapped_keys_are_refused():
         swapped[1] = np.frombuffer(keys.public_of(keys.fresh()), np.uint8)
         with pytest.raises(Refusal, match="The keys of 'c1' are not signed"):
             clients["c0"].answer(changed(request, **{name: swapped}))
+
+
+def test_a_client_that_announces_another_s_mask_key_is_refused():
+    """Its masks and the other's would cancel in the vector of a client between the two."""
+    server, clients = until(Step.SHARES)
+    request = server.request("c1")
+    arrays = {name: request.arrays[name].copy() for name in ("mask_keys", "signatures")}
+    arrays["mask_keys"][2] = arrays["mask_keys"][0]
+    thief = clients["c2"].member
+    content = keys_content(
+        thief.terms,
+        "c2",
+        request.arrays["channel_keys"][2].tobytes(),
+        arrays["mask_keys"][2].tobytes(),
+        request.arrays["commitments"][2].tobytes(),
+    )
+    arrays["signatures"][2] = np.frombuffer(thief.identity.sign(content), np.uint8)
+    with pytest.raises(Refusal, match="A public key of 'c2' is one of 'c0', too"):
+        clients["c1"].answer(changed(request, **arrays))
 
 
 def test_a_server_that_swaps_ones_own_keys_is_noticed():

@@ -32,10 +32,20 @@ def high_byte_pvalue(values: np.ndarray) -> float:
 def test_masks_of_the_same_keys_in_two_rounds_have_nothing_in_common():
     """Key pairs are drawn anew in each round. Masks differ even where somebody kept a pair."""
     one, other = keys.fresh(), keys.public_of(keys.fresh())
-    first, second = (masks.pair_mask(one, other, 20_000, terms=terms) for terms in (b"r1", b"r2"))
+    first, second = (
+        masks.pair_mask(one, other, (0, 1), 20_000, terms=terms) for terms in (b"r1", b"r2")
+    )
     assert high_byte_pvalue(first - second) > 1e-6
-    again = masks.pair_mask(one, other, 20_000, terms=b"r1")
+    again = masks.pair_mask(one, other, (1, 0), 20_000, terms=b"r1")
     assert high_byte_pvalue(first - again) < 1e-9
+
+
+def test_a_key_that_two_clients_announce_gives_two_masks():
+    """With one mask for both, those of a client between the two would cancel."""
+    between, copied = keys.fresh(), keys.public_of(keys.fresh())
+    left = np.zeros(20_000, np.uint64)
+    masks.add_pair_masks(left, between, 1, [(0, copied), (2, copied)], terms=b"r1")
+    assert high_byte_pvalue(left) > 1e-6
 
 
 def test_self_masks_differ_by_seed_and_by_round():

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from pipelines.privacy.secure_sums import keys, shamir
+from pipelines.privacy.secure_sums.announced import keys_content
 from pipelines.privacy.secure_sums.client import Client
 from pipelines.privacy.secure_sums.in_process import example, run
 from pipelines.privacy.secure_sums.messages import Message, Step
@@ -92,15 +94,40 @@ def test_a_garbage_share_ends_in_a_refusal_whose_secret_it_was_of(drops):
         with_liar(Step.UNMASK, random_bytes, drops)
 
 
-def test_a_client_that_shares_another_secret_than_it_announced_is_named():
+@pytest.mark.parametrize(("secret", "drops"), [("seed", {}), ("mask_key", {Step.MASKED: ["c1"]})])
+def test_a_client_that_shares_another_secret_than_it_announced_is_named(secret, drops, monkeypatch):
     """Its shares open and are well-formed, but they are those of other keys."""
     terms, clients = example(VECTORS)
-    liar = clients["c1"]
     server = Server(terms)
     server.take({name: clients[name].answer(server.request(name)) for name in server.asked})
-    object.__setattr__(liar._memory, "seed", bytes(32))
+    announced = getattr(clients["c1"]._memory, secret)
+    split = shamir.split
+
+    def split_another(whole, **count):
+        return split(keys.fresh() if whole == announced else whole, **count)
+
+    monkeypatch.setattr(shamir, "split", split_another)
     with pytest.raises(Refusal, match="shares of 'c1' do not give what it announced"):
-        run(server, clients)
+        run(server, clients, drops)
+
+
+@pytest.mark.parametrize("forged", ["channel_key", "mask_key"])
+def test_a_client_whose_key_gives_no_secret_is_left_behind(forged):
+    """The others would refuse to go on, and could not say whose key it is."""
+    terms, clients = example(VECTORS)
+
+    def forge(reply: Message) -> Message:
+        arrays = {**reply.arrays, forged: np.zeros(keys.KEY, np.uint8)}
+        names = ("channel_key", "mask_key", "commitment")
+        content = keys_content(terms, "c1", *(arrays[name].tobytes() for name in names))
+        signature = clients["c1"].member.identity.sign(content)
+        arrays["signature"] = np.frombuffer(signature, np.uint8)
+        return Message(arrays, reply.scalars)
+
+    server = Server(terms)
+    total = run(server, {**clients, "c1": Liar(clients["c1"], Step.KEYS, forge)})
+    assert total.tolist() == [1101] * 4
+    assert "gives no shared secret" in server.dropped["c1"]
 
 
 def test_a_clients_own_refusal_is_among_the_reasons():

@@ -52,7 +52,7 @@ def seen(round: int, vectors: dict[str, np.ndarray]) -> tuple[dict[int, np.ndarr
         known[gone] = shamir.joined(shares, threshold=terms.threshold)
         public = server._announced.mask_keys[place].tobytes()
         for other, key in known.items():
-            mask = masks.pair_mask(key, public, LENGTH, terms=terms.digest)
+            mask = masks.pair_mask(key, public, (other, place), LENGTH, terms=terms.digest)
             rest = rest - mask if other > place else rest + mask
         left[place] = rest
     return left, total
