@@ -50,7 +50,10 @@ def run(params: Params, dataset: str, generator: str, method: str = "pppfl") -> 
         with new_folder(paths.initial(dataset, name)) as folder:
             results.save_models(folder / "rounds.safetensors", history.models)
             write_csv(folder / "rounds.csv", curves)
-            write_json(folder / "privacy.json", exports.privacy_of(cards))
+            write_json(
+                folder / "privacy.json",
+                exports.privacy_of(cards, params.profiles[dataset].classifier),
+            )
             write_json(folder / "cards.json", cards)
             _write_pool(folder, params, dataset, sets)
             write_json(folder / health.FILE, verdict.as_dict())

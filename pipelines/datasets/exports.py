@@ -7,7 +7,7 @@ from pipelines import paths
 from pipelines.config.data import Profile
 from pipelines.datasets.labelled_images import Images, load
 from pipelines.files import read_json, require, write_json
-from pipelines.privacy.statement import combined
+from pipelines.privacy.statement import combined, not_covered
 
 
 class Export(NamedTuple):
@@ -131,18 +131,20 @@ def cards(dataset: str, clients: list[str], generator: str) -> dict[str, dict]:
     return {client: card(dataset, client, generator) for client in sorted(clients)}
 
 
-def privacy_of(cards: dict[str, dict]) -> dict:
+def privacy_of(cards: dict[str, dict], classifier: str) -> dict:
     """Returns what an initial model states of its privacy.
 
-    It is "epsilon_max" and "guarantee" over all cards, and "releases": by client, the public name of
-    the release that its set was sampled from. The guard asks the ledgers for it.
+    It is "epsilon_max" and "guarantee" over all cards, "not_covered", and "releases": by client, the
+    public name of the release that its set was sampled from. The guard asks the ledgers for it.
 
     Args:
         cards: {client: its card}.
+        classifier: The model's network.
     """
     statements = [cards[client]["privacy"] for client in sorted(cards)]
     releases = {client: cards[client]["release"] for client in sorted(cards)}
-    return {**combined(statements), "releases": releases}
+    without = not_covered(statements, classifier)
+    return {**combined(statements), "not_covered": without, "releases": releases}
 
 
 def privacy(dataset: str, clients: list[str], generator: str) -> dict:

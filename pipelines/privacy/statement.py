@@ -9,6 +9,7 @@
 {'epsilon_max': 3.0, 'guarantee': 'formal'}
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from decimal import ROUND_CEILING, Context
 
@@ -17,6 +18,10 @@ NOT_COVERED = (
     "metrics computed on private records",
     "timing",
     "a person whose records lie at several clients or number more than one",
+)
+
+PRETRAINING = (
+    "the public images that the encoder was trained on, which may show the same as private ones"
 )
 
 
@@ -107,3 +112,20 @@ def combined(statements: list[dict]) -> dict:
     claim = {"epsilon_max": largest, "guarantee": "formal" if formal else "none"}
     trust = {statement["trust"] for statement in statements if "trust" in statement}
     return {**claim, "trust": sorted(trust)} if trust else claim
+
+
+def not_covered(statements: Iterable[dict], classifier: str) -> list[str]:
+    """Returns what no guarantee of these releases, and of a model made from them, speaks of.
+
+    Args:
+        statements: Anything with a "not_covered", as `Statement.as_dict` returns it.
+        classifier: The network of the model.
+
+    Example:
+        >>> not_covered([{"not_covered": ["timing"]}, {"not_covered": ["timing", "a"]}], "cnn")
+        ['timing', 'a']
+    """
+    listed = [one for statement in statements for one in statement["not_covered"]]
+    if classifier == "encoder":
+        listed.append(PRETRAINING)
+    return list(dict.fromkeys(listed))

@@ -3,11 +3,11 @@
 The page may hold:
 
 * Of the client: its scores at home and elsewhere by each method, the gains that they come to, its
-  budget, what its releases cost and what they bought, its ledger's total and cap, its number of
+  budget, what its releases cost, do not cover and bought, its ledger's total and cap, its number of
   records, its sample grids, and the warnings on its own sets.
-* Of the federation: the names of the data set, its classes, the methods and the generators, how often
-  a method exchanges a model, and whether its shared model collapsed, which synthetic or public images
-  alone decide.
+* Of the federation: the names of the data set, its classes, the methods and the generators, which
+  methods train another network than `local`, how often a method exchanges a model, and whether its
+  shared model collapsed, which synthetic or public images alone decide.
 
 Methods without a guarantee for every client are left out, upper bounds among them: any score of such
 a model tells of other clients' records.
@@ -17,7 +17,6 @@ clients, for a mean with the own part taken off tells of the others. No method i
 choice looks at everybody's scores. Whoever changes `facts` changes this list.
 """
 
-from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import dot_plot
 from pipelines.reporting.comparisons import verdict
 from pipelines.reporting.dot_plot import Figure
@@ -35,6 +34,7 @@ OWN_FIELDS = (
     "generators",
     "dp_baselines",
     "total",
+    "not_covered",
     "ledger",
     "cap",
 )
@@ -49,8 +49,9 @@ def facts(client: str, summary: dict, run: dict) -> dict:
         run: What `collect.read` returned.
 
     Returns:
-        {"client", "dataset", "class_names", "entry": its part of the summary, "methods": its figures
-        by method, best gain first, "grids": {GENERATOR: PNG bytes}}.
+        {"client", "dataset", "other_network": methods on another network than `local`'s,
+        "class_names", "entry": its part of the summary, "methods": its figures by method, best gain
+        first, "grids": {GENERATOR: PNG bytes}}.
     """
     names = [name for name, entry in summary["methods"].items() if _may_show(entry)]
     methods = [_method(name, client, summary, run) for name in names]
@@ -59,6 +60,7 @@ def facts(client: str, summary: dict, run: dict) -> dict:
     return {
         "client": client,
         "dataset": summary["dataset"],
+        "other_network": [name for name in summary["other_network"] if name in names],
         "class_names": class_names({client: run["cards"][client]}),
         "entry": entry,
         "methods": sorted(methods, key=_rank),
@@ -85,9 +87,7 @@ def render(content: dict) -> str:
         "elsewhere": dot_plot.column(elsewhere),
     }
     template = environment().get_template("client.html.j2")
-    return template.render(
-        **content, plot=plot, headline=headline(compared), not_covered=NOT_COVERED
-    )
+    return template.render(**content, plot=plot, headline=headline(compared))
 
 
 def headline(compared: list[dict]) -> str:

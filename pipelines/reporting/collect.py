@@ -22,6 +22,7 @@ STATEMENT = (
     "relation",
     "sampling",
     "accountant",
+    "not_covered",
     "cost",
 )
 CELL = ("algorithm", "client", "labels", "draw", "accuracy", "global_accuracy")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pipelines.config import Params
 from pipelines.files import write_csv, write_json
-from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import client_page, collect, summary, tables, views
 from pipelines.reporting.environment import environment
 
@@ -43,7 +42,13 @@ def render(params: Params, reports: list[dict]) -> str:
         reports: For each data set what `views.of_dataset` returned.
     """
     template = environment().get_template("index.html.j2")
-    return template.render(params=params, reports=reports, not_covered=NOT_COVERED)
+    not_covered = []
+    for report in reports:
+        for client in report["summary"]["clients"].values():
+            not_covered += client["not_covered"]
+    return template.render(
+        params=params, reports=reports, not_covered=list(dict.fromkeys(not_covered))
+    )
 
 
 def _dataset(reports: Path, params: Params, dataset: str) -> dict:

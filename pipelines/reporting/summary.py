@@ -10,6 +10,7 @@ import numpy as np
 from pipelines.config import Params
 from pipelines.evaluation.image_quality import shown_fields
 from pipelines.evaluation.metrics import METRICS, other_metrics, over_clients
+from pipelines.privacy.statement import not_covered
 from pipelines.reporting import budgets, choice, client_gains, comparisons, new_clients
 from pipelines.reporting.collect import STATEMENT
 
@@ -26,6 +27,7 @@ def build(params: Params, dataset: str, run: dict) -> dict:
 
     Returns:
         "dataset", "seed", "methods": {NAME: figures}, "left_out": {NAME: why it did not run},
+        "other_network": [a method that trains another network than `local` does],
         "choice": what `choice.of_run` returned, "comparisons": [PPPFL against a rival],
         "new_clients": {GENERATOR: [PPPFL against a rival]} and "clients": {NAME: figures}.
     """
@@ -38,17 +40,29 @@ def build(params: Params, dataset: str, run: dict) -> dict:
         figures["elsewhere"] = client_gains.elsewhere(name, methods, params.seed)
     clients = {}
     for name in params.clients:
-        clients[name] = _client(name, params, run)
+        clients[name] = _client(name, params, dataset, run)
     return {
         "dataset": dataset,
         "seed": params.seed,
         "methods": methods,
         "left_out": run["left_out"],
+        "other_network": _other_network(params, dataset, methods),
         "choice": choice.of_run(methods, run, params.seed),
         "comparisons": comparisons.of_pppfl(run, params.synthesis.generators, params.seed),
         "new_clients": new_clients.differences(run["new_clients"], params.seed),
         "clients": clients,
     }
+
+
+def _other_network(params: Params, dataset: str, methods: dict[str, dict]) -> list[str]:
+    """Returns the methods that train another network than training alone does."""
+    usual = params.profiles[dataset].classifier
+    found = []
+    for name in params.dp_baselines.algorithms:
+        network = params.training(dataset, name).network or usual
+        if name in methods and network != usual:
+            found.append(name)
+    return found
 
 
 def _method(name: str, run: dict, clients: list[str]) -> dict:
@@ -126,7 +140,7 @@ def _weak(method: str, run: dict) -> bool:
     return any(cards[generator]["weak"] for cards in run["cards"].values()) if generator else False
 
 
-def _client(name: str, params: Params, run: dict) -> dict:
+def _client(name: str, params: Params, dataset: str, run: dict) -> dict:
     """Returns one client's budget, its releases, and what they cost together."""
     epsilon, delta = params.budget(name)
     generators = {}
@@ -136,13 +150,15 @@ def _client(name: str, params: Params, run: dict) -> dict:
     for method in params.dp_baselines.algorithms:
         if method in run["results"]:
             baselines[method] = _dp_baseline(name, method, run)
+    releases = [*generators.values(), *baselines.values()]
     return {
         "epsilon": epsilon,
         "delta": delta,
         "records": next((scores["records"] for scores in run["quality"][name].values()), None),
         "generators": generators,
         "dp_baselines": baselines,
-        "total": budgets.total([*generators.values(), *baselines.values()], delta),
+        "total": budgets.total(releases, delta),
+        "not_covered": not_covered(releases, params.profiles[dataset].classifier),
         "ledger": run["ledgers"][name],
         "cap": params.clients[name].lifetime_epsilon,
     }

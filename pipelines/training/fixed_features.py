@@ -28,6 +28,7 @@ from pipelines.config.data import ON_FIXED_FEATURES, Encoder, Profile
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import arrays_as_bytes, read_arrays, write_cache
+from pipelines.privacy.statement import PRETRAINING
 from pipelines.training import encoder_weights, public_basis
 from pipelines.training.tensors import tensors
 
@@ -35,9 +36,6 @@ from pipelines.training.tensors import tensors
 BATCH = 16
 # seconds before a bar shows
 PATIENCE = 5
-PRETRAINING = (
-    "the public images that the encoder was trained on, which may show the same as private ones"
-)
 
 
 class Fixed(NamedTuple):

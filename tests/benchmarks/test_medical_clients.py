@@ -99,7 +99,7 @@ def test_the_page_counts_the_training_images_of_the_clients_that_federate():
 def test_the_page_has_the_gain_of_small_hospitals_client_by_client():
     page = figures.rendered("results.md.j2")
     (line,) = [line for line in page.splitlines() if line.startswith("| fewer than 150 |")]
-    alone = figures.row(medical_clients.NAME, dataset="pneumonia", road="local")
+    alone = figures.row(medical_clients.NAME, dataset="pneumonia", road="head_alone")
     head = figures.row(medical_clients.NAME, dataset="pneumonia", road="head", epsilon=10.0)
     gains = []
     for cell in alone.cells:

@@ -11,6 +11,7 @@ from parameter_files import shipped_content
 from pipelines import paths
 from pipelines.config import Params
 from pipelines.files import write_arrays, write_csv, write_json
+from pipelines.privacy.statement import NOT_COVERED
 from pipelines.reporting import client_page, collect, page, summary, views
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +33,7 @@ def statement(epsilon, mu, accountant="exact Gaussian DP", guarantee="formal"):
         "relation": "add or remove one record",
         "sampling": "none",
         "accountant": accountant,
+        "not_covered": list(NOT_COVERED),
         "cost": _cost(mu, guarantee),
     }
 

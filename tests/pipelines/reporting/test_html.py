@@ -257,3 +257,13 @@ def test_where_nobody_was_held_out_there_is_no_section_of_new_clients(run):
     text = Page(run.source()).text
     assert "left out of the shared training" not in text
     assert run.summary()["new_clients"] == {}
+
+
+def test_a_method_that_trains_another_network_than_local_is_named(run):
+    sentence = "dpsgd trains another network than local does"
+    assert sentence not in run.source() + run.client_source("a")
+    noisy = run.params.dp_baselines
+    dpsgd = noisy.dpsgd.model_copy(update={"network": "cnn"})
+    noisy = noisy.model_copy(update={"dpsgd": dpsgd})
+    run.params = run.params.model_copy(update={"dp_baselines": noisy})
+    assert sentence in run.source() and sentence in run.client_source("a")

@@ -41,6 +41,16 @@ def test_whom_a_release_trusts_stands_beside_its_accountant(run):
     assert Page(run.source()).text.count(shared) == 4
 
 
+def test_what_a_release_does_not_cover_is_on_both_pages(run):
+    assert run.source().count("timing; a person whose records lie at several clients") == 1
+    card = paths.synthetic("digits", "a", "dp_moments") / "card.json"
+    without = "what more than 2 of the 5 clients know together"
+    run.edit(card, lambda content: content["privacy"]["not_covered"].append(without))
+    for source in (run.source(), run.client_source("a")):
+        assert without in source.partition("Not covered")[2]
+    assert without not in run.client_source("b")
+
+
 def test_the_total_is_on_the_page(run):
     total = run.summary()["clients"]["a"]["total"]
     text = Page(run.source()).text
