@@ -7,7 +7,7 @@ records on average, all three parts together. Five federate, each within its eps
 labels a client is scored on its own test and validation part, for no recipe reads them, and on the
 official test images.
 
-* `local` trains alone, by the recipe's own schedule and steps.
+* `local` trains a network alone, and `head_alone` the head, each by its recipe's schedule and steps.
 * `pppfl` hands out PPPFL's model and the released images of `dp_moments`, for the recipe `replay`.
 * `head` hands out the noisy head of `dpsgd_head`, for the same recipe with a proximal term.
 * `head_shared` is that head as it is handed out.
@@ -48,7 +48,9 @@ from pipelines.federation.home.personal import Personal
 NAME = "medical_clients"
 DATASETS = ("pneumonia", "breast")
 EPSILONS = (1.0, 3.0, 10.0)
-ROADS = ("local", "pppfl", "head", "head_shared")
+# training alone costs no budget
+ALONE = ("local", head_at_home.ALONE)
+ROADS = (*ALONE, "pppfl", "head", "head_shared")
 FIGURES = ("accuracy", "balanced_accuracy", "auc")
 HIDDEN = ("settings", "cells")
 
@@ -83,16 +85,19 @@ def models(clients: ClientDraw, road: str) -> Iterator[tuple[str, Personal]]:
         road: one of ROADS.
     """
     pool = None
+    state = None
     if road in ("head", "head_shared"):
         state, pool = head_at_home.head_of(clients, "head")
     elif road == "pppfl":
         state = shared_models.trained(clients, "pppfl")
         pool = clients.pool
-    else:
+    elif road == "local":
         state = shared_models.trained(clients, personalisation.ALONE)
     for client in clients.regime.federated:
         records = clients.shards[client].train
-        if road == "head_shared":
+        if road == head_at_home.ALONE:
+            yield client, head_at_home.trained_alone(clients, client, records)
+        elif road == "head_shared":
             yield client, head_at_home.tuned(clients, state, pool, client, records[:0])
         elif road == "head":
             yield client, head_at_home.tuned(clients, state, pool, client, records)
@@ -178,11 +183,10 @@ def main() -> None:
             for epsilon in arguments.epsilons:
                 regime = replace(usual, epsilons=(epsilon,))
                 for road in arguments.roads:
-                    # training alone costs no budget
                     key = {"dataset": dataset, "road": road, "epsilon": epsilon}
-                    if road == "local":
+                    if road in ALONE:
                         key["epsilon"] = None
-                    base = usual if road == "local" else regime
+                    base = usual if road in ALONE else regime
                     key["settings"] = conditions(params, dataset, base)
                     if has_draw(NAME, key, seed):
                         continue
