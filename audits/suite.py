@@ -15,6 +15,7 @@ from audits import (
     dp_teacher_step,
     dpsgd_head_run,
     dpsgd_step,
+    joint_moments_release,
     joint_sum,
     nearest_neighbour,
 )
@@ -68,6 +69,7 @@ def mechanisms(effort: Effort) -> Verdicts:
         **dp_moments_release.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=effort.runs, noise=noise),
         "joint_sum": joint_sum.audit(BUDGET, runs=effort.runs, noise=noise),
+        "joint_moments": joint_moments_release.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_head_step": dp_head_step.audit(BUDGET, runs=effort.runs, noise=noise),
         "dpsgd_head_run": dpsgd_head_run.audit(BUDGET, runs=effort.runs, noise=noise),
         "dp_teacher_step": dp_teacher_step.audit(BUDGET, runs=effort.steps, noise=noise),
@@ -100,6 +102,7 @@ def controls(effort: Effort) -> Verdicts:
         "vote_sum": datalens_votes.audit(BUDGET, runs=runs, noise=noise),
         "dp_merf": dp_merf_release.audit(BUDGET, runs=runs, noise=noise),
         "joint_sum": joint_sum.audit(BUDGET, runs=runs, noise=noise),
+        "joint_moments": joint_moments_release.audit(BUDGET, runs=runs, noise=noise),
         "dp_head_step": dp_head_step.audit(BUDGET, runs=runs, noise=noise),
         "dpsgd_head_run": dpsgd_head_run.audit(BUDGET, runs=runs, noise=noise),
         **dp_moments_release.audit(BUDGET, runs=runs, noise=noise),

@@ -175,7 +175,8 @@ def main() -> None:
         for seed in arguments.seeds:
             cells = wanted(arguments.network)
             # warps are the profile's, where it has some beside noise
-            if arguments.network == "scatter" and params.profiles[dataset].augmentation.rotation:
+            warps = params.profiles[dataset].augmentation
+            if arguments.network == "scatter" and warps and warps.rotation:
                 cells = copied() + ([] if arguments.copies else cells)
             for cell in cells:
                 key = {"dataset": dataset, **cell, "seed": seed}

@@ -3,7 +3,7 @@
     python -m benchmarks.joint_release                                       # digits, CPU-minutes
     python -m benchmarks.joint_release --mixed                               # two groups of epsilons
     python -m benchmarks.joint_release --datasets mnist fashion_mnist --clients 50 --records 200 \
-        --epsilons 1 3 --seeds 0 --images ../archives                        # some hours
+        --epsilons 0.5 1 3 10 --images ../archives                           # many hours
     python -m benchmarks.joint_release --kinds head --datasets mnist fashion_mnist --clients 10 \
         --epsilons 2 --images ../archives                                    # the head
     python -m benchmarks.joint_release --kinds datalens own_datalens --datasets mnist --epsilons 1 10 \

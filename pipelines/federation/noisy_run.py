@@ -28,7 +28,7 @@ from pipelines.privacy import noise
 from pipelines.privacy.accounting import Steps
 from pipelines.privacy.ledger import Identity, Release
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import Statement
+from pipelines.privacy.statement import OF_NETWORK, Statement
 from pipelines.training import classifier, fixed_features
 from pipelines.training.fixed_features import Fixed
 from pipelines.training.tensors import State, device, state_of
@@ -192,7 +192,7 @@ class NoisyRun:
         if not self.fixed:
             return statement
         details = {**statement.details, "features": self.fixed.facts}
-        not_covered = (*statement.not_covered, *self.fixed.not_covered)
+        not_covered = (*statement.not_covered, *OF_NETWORK.get(self.network, ()))
         return replace(statement, details=details, not_covered=not_covered)
 
     def entries(

@@ -20,9 +20,12 @@ NOT_COVERED = (
     "a person whose records lie at several clients or number more than one",
 )
 
-PRETRAINING = (
-    "the public images that the encoder was trained on, which may show the same as private ones"
-)
+# what no guarantee covers because of the network of a model
+OF_NETWORK = {
+    "encoder": (
+        "the public images that the encoder was trained on, which may show the same as private ones",
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,4 @@ def not_covered(statements: Iterable[dict], classifier: str) -> list[str]:
         ['timing', 'a']
     """
     listed = [one for statement in statements for one in statement["not_covered"]]
-    if classifier == "encoder":
-        listed.append(PRETRAINING)
-    return list(dict.fromkeys(listed))
+    return list(dict.fromkeys([*listed, *OF_NETWORK.get(classifier, ())]))

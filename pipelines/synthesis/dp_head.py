@@ -29,7 +29,7 @@ from pipelines.privacy.discrete_gaussian import Budget, release
 from pipelines.privacy.lattice_gradients import COARSEST, Inputs, gradient_sum
 from pipelines.privacy.ledger import Identity
 from pipelines.privacy.noise import Noise
-from pipelines.privacy.statement import NOT_COVERED
+from pipelines.privacy.statement import NOT_COVERED, OF_NETWORK
 from pipelines.synthesis import dp_moments
 from pipelines.synthesis.base import HERE, Plan, Space, Weights, Where, stated
 from pipelines.training import fixed_features, linear_head
@@ -114,7 +114,7 @@ def plan(settings: DpHead, budget: Budget, space: Space) -> Plan:
         budget,
         details,
         accountant="exact Gaussian DP (mu); discrete noise on integer sums",
-        not_covered=(*NOT_COVERED, *fixed.not_covered),
+        not_covered=(*NOT_COVERED, *OF_NETWORK.get(settings.network, ())),
     )
     return Plan(settings, space, statement, lines=lines)
 

@@ -28,7 +28,6 @@ from pipelines.config.data import ON_FIXED_FEATURES, Encoder, Profile
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.files import arrays_as_bytes, read_arrays, write_cache
-from pipelines.privacy.statement import PRETRAINING
 from pipelines.training import encoder_weights, public_basis
 from pipelines.training.tensors import tensors
 
@@ -66,11 +65,6 @@ class Fixed(NamedTuple):
             "side": self.encoder.side,
             "weights_sha256": _encoded(self.encoder).sha256,
         }
-
-    @property
-    def not_covered(self) -> tuple[str, ...]:
-        """Returns what a guarantee says nothing about, because of these features."""
-        return (PRETRAINING,) if self.encoder else ()
 
 
 def of(profile: Profile, network: str) -> Fixed | None:

@@ -181,9 +181,18 @@ MUTANTS = [
     ),
     Mutant(
         "a statement that is silent on what an encoder was trained on",
-        "pipelines/training/fixed_features.py",
-        "return (PRETRAINING,) if self.encoder else ()",
-        "return ()",
-        f"{TESTS}/training/test_encoder_weights.py::test_the_facts_name_the_weights_and_the_pretraining",
+        "pipelines/synthesis/dp_head.py",
+        "not_covered=(*NOT_COVERED, *OF_NETWORK.get(settings.network, ())),",
+        "not_covered=NOT_COVERED,",
+        f"{TESTS}/synthesis/test_dp_head.py::"
+        "test_a_head_on_an_encoder_does_not_cover_its_pretraining",
+    ),
+    Mutant(
+        "a noisy run that is silent on what an encoder was trained on",
+        "pipelines/federation/noisy_run.py",
+        "(*statement.not_covered, *OF_NETWORK.get(self.network, ()))",
+        "statement.not_covered",
+        "tests/stages/test_train_dp_baseline.py::"
+        "test_a_run_on_an_encoder_does_not_cover_its_pretraining",
     ),
 ]

@@ -11,9 +11,11 @@ import pytest
 from project import ROOT
 
 from pipelines import config
+from pipelines.config.data import Encoder
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
 from pipelines.federation.noisy_run import NoisyRun
+from pipelines.privacy.statement import OF_NETWORK
 
 ALGORITHM = "dpsgd"
 
@@ -63,6 +65,20 @@ def test_each_fact_of_a_joint_run_makes_every_client_release_anew(params, finger
     for fact, arguments in changes.items():
         after = fingerprints(*arguments)
         assert all(after[client] != before[client] for client in data), fact
+
+
+def test_a_run_on_an_encoder_does_not_cover_its_pretraining(params):
+    pretraining = OF_NETWORK["encoder"][0]
+    profile = params.profiles["digits"]
+    on_encoder = {
+        "encoder": Encoder(network="efficientnet_lite0", side=32),
+        "training": {**profile.training, "dpsgd_head": {"network": "encoder"}},
+    }
+    for changes, silent in (({}, True), (on_encoder, False)):
+        profiles = {**params.profiles, "digits": profile.model_copy(update=changes)}
+        run = NoisyRun(params.model_copy(update={"profiles": profiles}), "digits", "dpsgd_head")
+        entries = run.entries(run.client_task({"c0": images(0)}), images(9), details=False)
+        assert (pretraining not in entries["c0"].statement["not_covered"]) == silent
 
 
 @pytest.mark.parametrize("change", [{"epsilon": 1e-5}, {"delta": 1e-15}], ids=str)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.privacy.statement import NOT_COVERED, PRETRAINING, Statement, combined, not_covered
+from pipelines.privacy.statement import NOT_COVERED, OF_NETWORK, Statement, combined, not_covered
 
 FORMAL = Statement(mechanism="m", epsilon=3.0, delta=1e-5, mu=0.7, guarantee="formal", noise="os")
 
@@ -51,4 +51,4 @@ def test_what_is_made_of_several_releases_says_whom_each_of_them_trusts():
 def test_what_is_made_on_an_encoder_does_not_cover_its_pretraining():
     statements = [FORMAL.as_dict(), replace(FORMAL, not_covered=("else", "timing")).as_dict()]
     assert not_covered(statements, "cnn") == [*NOT_COVERED, "else"]
-    assert not_covered(statements, "encoder") == [*NOT_COVERED, "else", PRETRAINING]
+    assert not_covered(statements, "encoder") == [*NOT_COVERED, "else", *OF_NETWORK["encoder"]]

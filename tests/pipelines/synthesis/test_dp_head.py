@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from pipelines.config.data import Encoder
 from pipelines.config.generators import DpHead
 from pipelines.datasets.labelled_images import Images
 from pipelines.errors import UserError
@@ -13,6 +14,7 @@ from pipelines.privacy import accounting
 from pipelines.privacy.discrete_gaussian import SLACK_SHARE, Budget
 from pipelines.privacy.lattice_gradients import INPUT_STEPS
 from pipelines.privacy.noise import OsEntropy, SeededForTests
+from pipelines.privacy.statement import OF_NETWORK
 from pipelines.synthesis import dp_head, dp_moments, release
 from pipelines.synthesis.base import Space
 from pipelines.training import linear_head, public_basis
@@ -55,6 +57,15 @@ def stripes(count: int, seed: int = 0) -> Images:
         0, 55, (count, 8, 8, 1)
     )
     return Images(pixels.astype(np.uint8), labels, np.arange(count))
+
+
+def test_a_head_on_an_encoder_does_not_cover_its_pretraining(head_settings):
+    encoder = Encoder(network="efficientnet_lite0", side=32)
+    space = Space(height=8, width=8, channels=3, classes=3, encoder=encoder)
+    pretraining = OF_NETWORK["encoder"][0]
+    stated = dp_head.plan(head_settings(network="encoder"), BUDGET, space).statement
+    assert pretraining in stated.not_covered
+    assert pretraining not in dp_head.plan(head_settings(), BUDGET, SPACE).statement.not_covered
 
 
 @pytest.mark.parametrize("share", [0.1, 0.6, 1.0])
