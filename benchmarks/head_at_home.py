@@ -11,6 +11,8 @@ Roads, each within the same epsilon of each client:
   are no released images, so that a proximal term takes their place.
 * `both` spends half of mu squared on images of `dp_moments`, and half on the head. The recipe then
   has released images.
+* `distilled` releases the same as `both`. The images then have the released head's probabilities in
+  place of their classes.
 * `head_alone` joins nothing: a client trains the same kind of head on its records alone, by the schedule
   of the recipe. It is what `head` is compared with where the features are more than the federation.
 
@@ -49,6 +51,7 @@ from benchmarks.common import (
 from benchmarks.dp_head import on_network
 from benchmarks.personalisation import ALL, NOTHING, labelled
 from pipelines import config, seeds
+from pipelines.config.data import Augmentation
 from pipelines.config.training import Replay
 from pipelines.datasets.labelled_images import Images, concatenate
 from pipelines.federation.home import recipes
@@ -62,13 +65,35 @@ DATASETS = ("digits", "mnist", "fashion_mnist")
 # measured where it is asked for
 BESIDE = ("cifar10",)
 # {road: the share of mu squared that the head has}
-ROADS = {"head": 1.0, "both": 0.5}
+ROADS = {"head": 1.0, "both": 0.5, "distilled": 0.5}
+# what is measured if nothing else is asked for
+USUAL_ROADS = ("head", "both")
 ALONE = "head_alone"
 LABELS = (NOTHING, "8", "64", "300", ALL)
 NETWORK = "scatter"
 HIDDEN = ("settings", "cells")
 # columns that tell one row from another, and the digest of its settings
 KEY = ("regime", "dataset", "network", "road", "settings", "labels")
+
+
+class Taught(Pool):
+    """Holds released images, whose labels are a model's probabilities.
+
+    Args:
+        data: the released images.
+        augmentation: as of `Pool`.
+        teacher: the model.
+    """
+
+    def __init__(self, data: Images, augmentation: Augmentation | None, teacher: nn.Module):
+        super().__init__(data, augmentation)
+        self.teacher = teacher.eval()
+
+    def draw(self, count: int, stream: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draws warped images as `Pool` does, and returns them with probabilities [count, K]."""
+        images, _ = super().draw(count, stream)
+        with torch.no_grad():
+            return images, self.teacher(images).softmax(1)
 
 
 def network_of(params: config.Params, dataset: str) -> str:
@@ -109,6 +134,8 @@ def head_of(clients: ClientDraw, road: str) -> tuple[State, Pool | None]:
             )
         )
     warps = clients.params.profiles[clients.dataset].augmentation
+    if road == "distilled":
+        return state, Taught(concatenate(sets), warps, with_state(built(clients), state))
     return state, Pool(concatenate(sets), warps)
 
 
@@ -289,7 +316,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("../shared/datasets"))
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS + BESIDE)
     parser.add_argument("--network", default=NETWORK, choices=["scatter", "encoder"])
-    parser.add_argument("--roads", nargs="+", default=list(ROADS), choices=[*ROADS, ALONE])
+    parser.add_argument("--roads", nargs="+", default=list(USUAL_ROADS), choices=[*ROADS, ALONE])
     parser.add_argument("--regimes", nargs="+", default=[USUAL], choices=REGIMES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()

@@ -109,3 +109,14 @@ def test_draws_are_kept_side_by_side_and_measured_once(monkeypatch, tmp_path):
     assert all(row["own"] == pytest.approx(0.6) and row["seeds"] == 2 for row in rows)
     head_at_home.add({**WAY, "settings": "other"}, everything, [])
     assert all(row["seeds"] == 1 for row in common.kept(head_at_home.NAME))
+
+
+def test_images_of_a_taught_pool_have_the_teachers_probabilities():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (12, 8, 8, 1)).astype(np.uint8)
+    teacher = classifier.new(load().profiles["digits"], 0)
+    pool = head_at_home.Taught(Images(pixels, np.arange(12) % 10, np.arange(12)), None, teacher)
+    images, probabilities = pool.draw(5, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(probabilities, teacher(images).softmax(1))
+    assert probabilities.shape == (5, 10)
