@@ -14,12 +14,20 @@ from pipelines.synthesis import dp_moments
 
 BUDGET = suite.BUDGET
 # runs that suffice for a bug
-FEW = 1000
+FEW = 2000
 
 
-def test_both_sums_together_show_what_is_claimed_and_no_more():
-    verdict = joint_moments_release.audit(BUDGET, runs=8000, noise=OsEntropy())
+def test_both_sums_together_show_no_more_than_is_claimed():
+    verdict = joint_moments_release.audit(BUDGET, runs=4000, noise=OsEntropy())
     assert verdict.mu_claimed == pytest.approx(BUDGET.mu)
+    assert verdict.passed
+    assert verdict.mu_lower >= 0.7 * verdict.mu_claimed
+
+
+@pytest.mark.slow
+def test_both_sums_together_show_what_is_claimed():
+    """A bound from few runs is loose."""
+    verdict = joint_moments_release.audit(BUDGET, runs=50_000, noise=OsEntropy())
     assert verdict.passed
     assert verdict.mu_lower >= 0.9 * verdict.mu_claimed
 
