@@ -6,12 +6,14 @@ gave, so it is made anew for each draw, as `fit` does; the adversary, who knows 
 does the same in both worlds.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from audits import many_draws
 from pipelines.config.generators import DpMoments
+from pipelines.datasets.labelled_images import Images
 from pipelines.privacy import discrete_gaussian
 from pipelines.privacy.audits import two_worlds
 from pipelines.privacy.audits.verdict import Verdict
@@ -113,8 +115,8 @@ def scores(plan: Plan, runs: int, noise: Noise, *, with_canary: bool) -> Scores:
     for shard in shards:
         seconds.append(np.stack([_second(shard, mean, plan) for mean in means]))
     second = discrete_gaussian.release(seconds[with_canary], sigma=sigma2, scale=scale, noise=noise)
-    first_ratio = _ratio(first, sums, scale, sigma1)
-    second_ratio = _ratio(second, seconds, scale, sigma2)
+    first_ratio = ratio(first, sums, scale, sigma1)
+    second_ratio = ratio(second, seconds, scale, sigma2)
     return Scores(first_ratio, second_ratio, both=first_ratio + second_ratio)
 
 
@@ -123,11 +125,19 @@ def worlds_of(plan: Plan) -> tuple[Shard, Shard]:
 
     All records are of one class.
     """
-    pixels = np.zeros((OTHERS + 1, *SPACE.shape), np.float32)
-    pixels[-1, :3, :2] = 1.0
-    u = dp_moments_sums.encode(pixels, plan.settings, SPACE)
-    labels = np.zeros(len(u), np.int64)
-    return Shard(u[:-1], labels[:-1]), Shard(u, labels)
+    records = canary_last()
+    u = dp_moments_sums.encode(records.pixels, plan.settings, SPACE)
+    return Shard(u[:-1], records.labels[:-1]), Shard(u, records.labels)
+
+
+def canary_last() -> Images:
+    """Returns dark records of one class, and the canary last.
+
+    It is a bright corner, whose coefficients and residual are as long as the clips.
+    """
+    images = np.zeros((OTHERS + 1, *SPACE.shape), np.uint8)
+    images[-1, :3, :2] = 255
+    return Images(images, np.zeros(len(images), np.int64), np.arange(len(images)))
 
 
 def _first(shard: Shard, plan: Plan) -> np.ndarray:
@@ -142,8 +152,15 @@ def _second(shard: Shard, means: np.ndarray, plan: Plan) -> np.ndarray:
     )
 
 
-def _ratio(released: np.ndarray, sums: list[np.ndarray], scale: int, sigma: float) -> np.ndarray:
-    """Returns log p(released | canary) / p(released | none), up to the lattice."""
+def ratio(released: np.ndarray, sums: Sequence[np.ndarray], scale: int, sigma: float) -> np.ndarray:
+    """Returns log p(released | canary) / p(released | none), up to the lattice.
+
+    Args:
+        released: Many draws of a sum, in original units.
+        sums: The sum without noise in the worlds without and with the canary, in lattice steps.
+        scale: Lattice steps per unit.
+        sigma: The deviation of the noise.
+    """
     absent = sums[0] / scale
     present = sums[1] / scale
     return many_draws.projected(released, (absent + present) / 2, present - absent) / sigma**2

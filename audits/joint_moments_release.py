@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from audits import many_draws
-from audits.dp_moments_release import OTHERS, SETTINGS, SPACE
+from audits.dp_moments_release import OTHERS, SETTINGS, SPACE, canary_last, ratio
 from pipelines.config.generators import JointMoments
 from pipelines.datasets.labelled_images import Images
 from pipelines.privacy.audits import two_worlds
@@ -58,7 +58,8 @@ def scores(plan: JointPlan, runs: int, noise: Noise, *, with_canary: bool) -> np
         noise: The noise source of every client.
         with_canary: True for the world with the canary.
     """
-    records = _records()
+    records = canary_last()
+    sigmas = plan.statement.details["sigma"]
     worlds = (records[:OTHERS], records)
     firsts = [np.stack([_part(world, plan, [])] * runs) for world in worlds]
     released = left_of_sum(firsts[with_canary], plan, 0, noise)
@@ -66,7 +67,9 @@ def scores(plan: JointPlan, runs: int, noise: Noise, *, with_canary: bool) -> np
     for world in worlds:
         seconds.append(np.stack([_part(world, plan, [total]) for total in released]))
     second = left_of_sum(seconds[with_canary], plan, 1, noise)
-    return _ratio(released, firsts, plan, 0) + _ratio(second, seconds, plan, 1)
+    return ratio(released, firsts, plan.scale, sigmas[0]) + ratio(
+        second, seconds, plan.scale, sigmas[1]
+    )
 
 
 def left_of_sum(sums: np.ndarray, plan: JointPlan, number: int, noise: Noise) -> np.ndarray:
@@ -87,22 +90,3 @@ def _part(records: Images, plan: JointPlan, released: Sequence[np.ndarray]) -> n
     """Returns a client's part of its next sum, int64 in lattice steps."""
     with joint_moments.contribution(Member("c0", records), plan) as part:
         return part(released)
-
-
-def _records() -> Images:
-    """Returns dark records of one class, and the canary last.
-
-    It is a bright corner, whose coefficients and residual are as long as the clips.
-    """
-    images = np.zeros((OTHERS + 1, *SPACE.shape), np.uint8)
-    images[-1, :3, :2] = 255
-    return Images(images, np.zeros(len(images), np.int64), np.arange(len(images)))
-
-
-def _ratio(
-    released: np.ndarray, sums: Sequence[np.ndarray], plan: JointPlan, number: int
-) -> np.ndarray:
-    """Returns log p(released | canary) / p(released | none), up to the lattice."""
-    absent, present = (of_world / plan.scale for of_world in sums)
-    sigma = plan.statement.details["sigma"][number]
-    return many_draws.projected(released, (absent + present) / 2, present - absent) / sigma**2

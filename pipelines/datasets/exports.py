@@ -143,8 +143,11 @@ def privacy_of(cards: dict[str, dict], classifier: str) -> dict:
     """
     statements = [cards[client]["privacy"] for client in sorted(cards)]
     releases = {client: cards[client]["release"] for client in sorted(cards)}
-    without = not_covered(statements, classifier)
-    return {**combined(statements), "not_covered": without, "releases": releases}
+    return {
+        **combined(statements),
+        "not_covered": not_covered(statements, classifier),
+        "releases": releases,
+    }
 
 
 def privacy(dataset: str, clients: list[str], generator: str) -> dict:

@@ -117,16 +117,20 @@ def combined(statements: list[dict]) -> dict:
     return {**claim, "trust": sorted(trust)} if trust else claim
 
 
-def not_covered(statements: Iterable[dict], classifier: str) -> list[str]:
+def not_covered(statements: Iterable[dict], classifier: str = "") -> list[str]:
     """Returns what no guarantee of these releases, and of a model made from them, speaks of.
+
+    Where there is no release, it is what no guarantee ever speaks of.
 
     Args:
         statements: Anything with a "not_covered", as `Statement.as_dict` returns it.
-        classifier: The network of the model.
+        classifier: The network of the model; empty where none is made.
 
     Example:
-        >>> not_covered([{"not_covered": ["timing"]}, {"not_covered": ["timing", "a"]}], "cnn")
-        ['timing', 'a']
+        >>> not_covered([{"not_covered": ["timing", "a"]}])[len(NOT_COVERED) :]
+        ['a']
     """
-    listed = [one for statement in statements for one in statement["not_covered"]]
+    listed = list(NOT_COVERED)
+    for statement in statements:
+        listed += statement["not_covered"]
     return list(dict.fromkeys([*listed, *OF_NETWORK.get(classifier, ())]))

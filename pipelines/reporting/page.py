@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipelines.config import Params
 from pipelines.files import write_csv, write_json
+from pipelines.privacy.statement import not_covered
 from pipelines.reporting import client_page, collect, summary, tables, views
 from pipelines.reporting.environment import environment
 
@@ -42,13 +43,10 @@ def render(params: Params, reports: list[dict]) -> str:
         reports: For each data set what `views.of_dataset` returned.
     """
     template = environment().get_template("index.html.j2")
-    not_covered = []
+    clients = []
     for report in reports:
-        for client in report["summary"]["clients"].values():
-            not_covered += client["not_covered"]
-    return template.render(
-        params=params, reports=reports, not_covered=list(dict.fromkeys(not_covered))
-    )
+        clients += report["summary"]["clients"].values()
+    return template.render(params=params, reports=reports, not_covered=not_covered(clients))
 
 
 def _dataset(reports: Path, params: Params, dataset: str) -> dict:

@@ -52,3 +52,7 @@ def test_what_is_made_on_an_encoder_does_not_cover_its_pretraining():
     statements = [FORMAL.as_dict(), replace(FORMAL, not_covered=("else", "timing")).as_dict()]
     assert not_covered(statements, "cnn") == [*NOT_COVERED, "else"]
     assert not_covered(statements, "encoder") == [*NOT_COVERED, "else", *OF_NETWORK["encoder"]]
+
+
+def test_where_nothing_is_released_the_usual_is_still_not_covered():
+    assert not_covered([]) == list(NOT_COVERED)
